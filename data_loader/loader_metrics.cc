@@ -17,6 +17,9 @@ LoaderMetrics::LoaderMetrics(const LoaderStreams* streams, const LoaderEngine* e
       skipped_records_(registry->AddCounter("satrap_skipped_records_total",
                                             "Records left out: trained before the restart")),
       bad_records_(registry->AddCounter("satrap_bad_records_total", "Records quarantined")),
+      clamped_numbers_(registry->AddCounter(
+          "satrap_clamped_numbers_total",
+          "Numbers that numerics.clamp has bounded, in the first epoch or pass of each stream")),
       sent_parts_(registry->AddCounter("satrap_sent_parts_total", "Parts accepted by workers")),
       sent_samples_(
           registry->AddCounter("satrap_sent_samples_total", "Samples of accepted parts")) {
@@ -46,6 +49,7 @@ void LoaderMetrics::Refresh() {
   RaiseTo(read_bytes_, read.bytes());
   RaiseTo(skipped_records_, streams_->skipped_records());
   RaiseTo(bad_records_, read.quarantined());
+  RaiseTo(clamped_numbers_, read.clamped());
   RaiseTo(sent_parts_, sent.parts);
   RaiseTo(sent_samples_, sent.samples);
   if (streams_->topics() != nullptr) RefreshTopics(read);

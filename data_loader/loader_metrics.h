@@ -3,7 +3,8 @@
 //
 //   gauges     satrap_ready_parts, satrap_unaccepted_parts
 //   counters   satrap_read_records_total, satrap_read_bytes_total, satrap_skipped_records_total,
-//              satrap_bad_records_total, satrap_sent_parts_total, satrap_sent_samples_total
+//              satrap_bad_records_total, satrap_clamped_numbers_total, satrap_sent_parts_total,
+//              satrap_sent_samples_total
 //
 // and, if the train stream comes from topics:
 //
@@ -11,9 +12,9 @@
 //              satrap_topic_watermark_seconds
 //   counters   satrap_late_records_total, satrap_dead_letters_total, satrap_lost_messages_total
 //
-// Those of the first list, dead letters and lost messages sum over all streams, epochs and passes; the
-// others are the train stream's. When satrap_ready_parts and satrap_unaccepted_parts are at their limits,
-// the embedding workers have no room: that is back-pressure.
+// Those of the first list, dead letters and lost messages sum over all streams, epochs and passes;
+// the others are the train stream's. When satrap_ready_parts and satrap_unaccepted_parts are at
+// their limits, the embedding workers have no room: that is back-pressure.
 
 #ifndef SATRAP_DATA_LOADER_LOADER_METRICS_H_
 #define SATRAP_DATA_LOADER_LOADER_METRICS_H_
@@ -55,6 +56,7 @@ class LoaderMetrics {
   prometheus::Counter* const read_bytes_;
   prometheus::Counter* const skipped_records_;
   prometheus::Counter* const bad_records_;
+  prometheus::Counter* const clamped_numbers_;
   prometheus::Counter* const sent_parts_;
   prometheus::Counter* const sent_samples_;
   OfTopics topics_;

@@ -26,6 +26,7 @@ uint64_t SizeOf(const std::vector<Split>& splits) {
 struct RunInput {
   std::map<Stream, std::vector<Split>> splits;  // none for topics
   std::map<Stream, StreamTopics> topics;
+  absl::optional<FileIdentity> item_file;
 };
 
 absl::StatusOr<RunInput> ListInput(const JobConfig& job, const LoaderStreams::Begin& begin) {
@@ -34,6 +35,7 @@ absl::StatusOr<RunInput> ListInput(const JobConfig& job, const LoaderStreams::Be
     ASSIGN_OR_RETURN(const SplitList listed, ListRunFiles(job));
     ASSIGN_OR_RETURN(const SplitList fixed, begin.fix_files(listed));
     RETURN_IF_ERROR(CheckRunFiles(job, fixed, listed));
+    if (fixed.has_candidates()) input.item_file = fixed.candidates();
     for (const StreamFiles& files : fixed.streams()) {
       const Stream stream = static_cast<Stream>(files.stream());
       ASSIGN_OR_RETURN(input.splits[stream], SplitsOf(job, stream, files));
@@ -82,6 +84,7 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
   ASSIGN_OR_RETURN(RunInput input, ListInput(job, begin));
   ASSIGN_OR_RETURN(const Ledger consumed, Ledger::FromState(begin.ledger));
   std::unique_ptr<LoaderStreams> streams(new LoaderStreams(job, index, begin.position));
+  streams->item_file_ = input.item_file;
   ReadProgress::Options options;
   if (!job.run_dir().empty()) options.quarantine_dir = absl::StrCat(job.run_dir(), "/quarantine");
   options.loader_index = index;
@@ -117,7 +120,8 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
   return streams;
 }
 
-// Partition j of an ordered stream belongs to lane j mod lanes, of another one to loader j mod loaders.
+// Partition j of an ordered stream belongs to lane j mod lanes, of another one to loader j mod
+// loaders.
 absl::Status LoaderStreams::AddTopics(Stream stream, const StreamTopics& topics,
                                       const TopicAccess& access) {
   const StreamSpec& spec = *specs_[stream];
@@ -167,6 +171,9 @@ void LoaderStreams::Deal(const DealtPartition& dealt) {
 
 LoaderProgress LoaderStreams::Progress() const {
   LoaderProgress progress = progress_->Snapshot();
+  for (const auto& spec : specs_) {
+    if (spec != nullptr) spec->watch->Report(&progress);
+  }
   uint64_t dead_letters = 0;
   bool any = false;
   for (const auto& topics : topics_) {
@@ -233,11 +240,11 @@ void LoaderStreams::MakeSources(Executor* parse_executor, SplitSupply* lease) {
     sources.ordered = specs_[stream]->ordered;
     sources.epochs = stream == TRAIN_STREAM ? static_cast<uint32_t>(job_.epochs()) : 0;
     sources.first_epoch = specs_[stream]->begin.epoch;
-    // Which loader reads which splits. Ordered: split j belongs to lane j mod lanes, and a lane to one
-    // loader, so that the order of its batches does not depend on timing. Train, unordered: whoever
-    // is free leases the next split. Valid and test: split j belongs to loader j mod loaders,
-    // because each pass must read every split exactly once, without a coordinator. Topics have
-    // no such splits: their batch makers take partitions from feeds.
+    // Which loader reads which splits. Ordered: split j belongs to lane j mod lanes, and a lane to
+    // one loader, so that the order of its batches does not depend on timing. Train, unordered:
+    // whoever is free leases the next split. Valid and test: split j belongs to loader j mod
+    // loaders, because each pass must read every split exactly once, without a coordinator. Topics
+    // have no such splits: their batch makers take partitions from feeds.
     if (sources.ordered) {
       const uint32_t lanes = static_cast<uint32_t>(job_.lanes());
       for (uint32_t lane = index_; lane < lanes; lane += loaders) {

@@ -1,8 +1,8 @@
-// LoaderStreams makes the sources of a real loader from the files or topics, lanes and splits of its
-// job; the LoaderEngine sends their parts (engine/loader_engine.h).
+// LoaderStreams makes the sources of a real loader from the files or topics, lanes and splits of
+// its job; the LoaderEngine sends their parts (engine/loader_engine.h).
 //
-// Not thread-safe, but the sources that it owns are, and so are Deal, known_partitions and what tells
-// progress.
+// Not thread-safe, but the sources that it owns are, and so are Deal, known_partitions and what
+// tells progress.
 
 #ifndef SATRAP_DATA_LOADER_LOADER_STREAMS_H_
 #define SATRAP_DATA_LOADER_LOADER_STREAMS_H_
@@ -63,12 +63,16 @@ class LoaderStreams {
   bool needs_lease() const;
 
   // How the train stream is read, to count its items; null if nothing is left to be trained.
+  // The run's file of items (SplitList.candidates), as it was when the run began; absent: there is
+  // none.
+  const absl::optional<FileIdentity>& item_file() const { return item_file_; }
   const StreamSpec* train_spec() const { return specs_[TRAIN_STREAM].get(); }
 
   // Topic partitions of the train stream that are known: those of fix_files and those dealt since.
   uint32_t known_partitions() const;
-  // A partition was added to the train stream. It is ignored unless it is the next one, since it comes
-  // again until known_partitions counts it; and if it is another loader's, it is only counted.
+  // A partition was added to the train stream. It is ignored unless it is the next one, since it
+  // comes again until known_partitions counts it; and if it is another loader's, it is only
+  // counted.
   void Deal(const DealtPartition& dealt);
 
   // Makes the sources. For `parse_executor` see ParsedPartSource; `lease` may be null if
@@ -102,6 +106,7 @@ class LoaderStreams {
   const uint32_t index_;
   const RunPosition position_;
   std::unique_ptr<ReadProgress> progress_;
+  absl::optional<FileIdentity> item_file_;
   std::shared_ptr<const StreamSpec> specs_[3];  // by Stream; null: the job has no such stream
   std::shared_ptr<TopicStream> topics_[3];      // by Stream; null: it comes from files
   std::map<uint32_t, std::shared_ptr<PartitionFeed>> feeds_[3];  // of topics, by lane

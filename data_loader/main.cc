@@ -1,5 +1,5 @@
-// The data loader process: it lists the files, takes the run's list of files and topic partitions, joins
-// the run, then reads and sends parts. It has no server.
+// The data loader process: it lists the files, takes the run's list of files and topic partitions,
+// joins the run, then reads and sends parts. It has no server.
 
 #include <algorithm>
 #include <memory>
@@ -18,6 +18,7 @@
 #include "data_loader/candidates/make_candidate_list.h"
 #include "data_loader/engine/loader_engine.h"
 #include "data_loader/engine/split_lease_client.h"
+#include "data_loader/first_labels.h"
 #include "data_loader/kafka/topic_stream.h"
 #include "data_loader/loader_metrics.h"
 #include "data_loader/loader_streams.h"
@@ -41,20 +42,27 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
       LoaderStreams::Make(
           job, runtime.index(),
           [logger = runtime.logger()](const std::string& line) { logger.Warning(line); }, begin));
-  // Heartbeats run since the role registered; from here on they carry the progress. `streams` outlives
-  // `progress`.
+  // Heartbeats run since the role registered; from here on they carry the progress. `streams`
+  // outlives `progress`.
   const auto progress = runtime.SetProgressSource([&streams](HeartbeatRequest* heartbeat) {
     *heartbeat->mutable_loader() = streams->Progress();
     if (streams->topics() != nullptr) heartbeat->set_known_partitions(streams->known_partitions());
   });
-  // Topic partitions that are found while the run trains come with heartbeats. Set before Join: the run
-  // may begin with it.
+  // Topic partitions that are found while the run trains come with heartbeats. Set before Join: the
+  // run may begin with it.
   runtime.SetDealtSink([&streams](const DealtPartition& dealt) { streams->Deal(dealt); });
   const absl::Cleanup forget_sink = [&runtime] { runtime.SetDealtSink(nullptr); };
   // Before the run begins: embedding workers read the list when all have joined.
   if (runtime.index() == 0 && NeedsCandidateList(job)) {
     NowDoing("makes the list of candidates");
-    RETURN_IF_ERROR(MakeCandidateList(job, streams->train_spec()));
+    RETURN_IF_ERROR(MakeCandidateList(job, streams->train_spec(), streams->item_file()));
+  }
+  // Before the first step, and not when a cut holds something that was learned.
+  if (job.action() == JobConfig::TRAIN && runtime.cut_folder().empty() &&
+      streams->train_spec() != nullptr) {
+    NowDoing("checks the first labels");
+    RETURN_IF_ERROR(CheckFirstLabels(*streams->train_spec(), static_cast<uint32_t>(runtime.index()),
+                                     static_cast<uint32_t>(job.data_loader().replicas())));
   }
   RETURN_IF_ERROR(runtime.Join());
   // Parsing blocks on the disk and takes milliseconds a batch, so it has its own threads.

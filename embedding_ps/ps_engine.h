@@ -15,8 +15,8 @@
 //   AwaitCut, AbandonCut  windows of rank 0 -> answered when the cut has ended
 //   LoadTables  window of rank 0 -> (disk executor) replaces all rows. Refused with
 //           FAILED_PRECONDITION while Updates are open. An Update that arrives during a load, or
-//           after one that left no rows, is refused with INVALID_ARGUMENT. If anything was done with
-//           the tables before, they are restored, for an evaluation of other rows.
+//           after one that left no rows, is refused with INVALID_ARGUMENT. If anything was done
+//           with the tables before, they are restored, for an evaluation of other rows.
 //
 // A request that breaks the contract is refused with INVALID_ARGUMENT, one from another job or
 // generation with FAILED_PRECONDITION. Neither changes anything.

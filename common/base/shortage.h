@@ -1,6 +1,6 @@
 // What a process lacked when something failed for want of a resource of its machine. A restart does
-// not bring it, except where a neighbour, or a dying process of the same run, still held it: so what
-// follows differs from other errors (common/role/cause_table.h).
+// not bring it, except where a neighbour, or a dying process of the same run, still held it: so
+// what follows differs from other errors (common/role/cause_table.h).
 //
 // Thread-safe.
 
@@ -32,8 +32,8 @@ absl::Status MarkShortage(absl::Status status, Shortage shortage);
 // kNone for a status without a mark.
 Shortage ShortageOf(const absl::Status& status);
 
-// Ends the process, which cannot go on without what it lacks, as memory of a table. `what` says what
-// it was for. Calls the handler, if one is set; else prints to stderr and aborts.
+// Ends the process, which cannot go on without what it lacks, as memory of a table. `what` says
+// what it was for. Calls the handler, if one is set; else prints to stderr and aborts.
 [[noreturn]] void EndForWantOf(Shortage shortage, absl::string_view what);
 // The handler must not return. Null: none. REQUIRES: static lifetime
 using ShortageHandler = void (*)(Shortage shortage, const std::string& what);

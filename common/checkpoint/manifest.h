@@ -22,13 +22,14 @@ namespace satrap {
 
 inline constexpr uint32_t kManifestVersion = 3;
 
-// Makes the folder `directory` a whole cut. Errors as DurableFile. REQUIRES: its other files are durable
+// Makes the folder `directory` a whole cut. Errors as DurableFile. REQUIRES: its other files are
+// durable
 absl::Status WriteManifest(const std::string& directory, const CheckpointManifest& manifest,
                            FileSystem* file_system = DiskFileSystem());
 
 // NOT_FOUND if the folder has no manifest, so no whole cut; DATA_LOSS, naming the file, if the
-// manifest is damaged or has an older version; UNIMPLEMENTED if it needs a newer build. `crc32c`, if
-// not null, gets the manifest's checksum (cut_identity.h).
+// manifest is damaged or has an older version; UNIMPLEMENTED if it needs a newer build. `crc32c`,
+// if not null, gets the manifest's checksum (cut_identity.h).
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory,
                                                 FileSystem* file_system = DiskFileSystem(),
                                                 uint32_t* crc32c = nullptr);
@@ -41,8 +42,8 @@ uint64_t ModelDigest(const CheckpointManifest& manifest);
 // Equal for tables that can load each other's saved rows: XXH64 of a text of the key space, the
 // segments, their dims, the kinds of their optimizers and what else makes rows longer: RMSProp with
 // momentum or centred, l2_mode TOUCHED, semantics GLOBAL of rules that then keep a row's last step.
-// Learning rates, bounds and other constants may change between save and load. Builds of before wrote rows in
-// the first form, which this build converts (embedding_ps/checkpoint/row_form.h).
+// Learning rates, bounds and other constants may change between save and load. Builds of before
+// wrote rows in the first form, which this build converts (embedding_ps/checkpoint/row_form.h).
 enum class RowForm { kFirst, kSecond };
 uint64_t TableFingerprint(const TableConfig& table, RowForm form = RowForm::kSecond);
 

@@ -9,8 +9,8 @@
 namespace satrap {
 namespace {
 
-// What is left names the messages and says how they are read. Waiting closes blocks earlier or later,
-// but the ledger keeps the bounds of blocks, so another max_wait_ms may be given to a run.
+// What is left names the messages and says how they are read. Waiting closes blocks earlier or
+// later, but the ledger keeps the bounds of blocks, so another max_wait_ms may be given to a run.
 void ClearWhatOrdersNothing(KafkaConfig* kafka) {
   kafka->clear_brokers();
   kafka->clear_settings();
@@ -26,8 +26,8 @@ void ClearWhatOrdersNothing(KafkaConfig* kafka) {
 }  // namespace
 
 uint64_t OrderFingerprint(const JobConfig& job, const SplitList& splits) {
-  // Numbers, not names, so that a renamed field changes nothing; each with a word before it, so that
-  // two neighbours cannot be read as one.
+  // Numbers, not names, so that a renamed field changes nothing; each with a word before it, so
+  // that two neighbours cannot be read as one.
   std::string text = absl::StrCat("mode ", static_cast<int>(job.mode()), " seed ", job.seed(),
                                   " batch ", job.global_batch_size(), " lanes ",
                                   job.mode() == JobConfig::SYNC ? job.lanes() : 0);
@@ -47,6 +47,11 @@ uint64_t OrderFingerprint(const JobConfig& job, const SplitList& splits) {
     for (const FileIdentity& file : stream.files()) {
       absl::StrAppend(&text, " file ", file.bytes(), " ", file.content());
     }
+  }
+  // What candidates are drawn is a part of what is trained.
+  if (splits.has_candidates()) {
+    absl::StrAppend(&text, " candidates ", splits.candidates().bytes(), " ",
+                    splits.candidates().content());
   }
   for (const StreamTopics& stream : splits.topics()) {
     // A list without ends may grow while the run trains.

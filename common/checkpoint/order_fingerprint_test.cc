@@ -30,6 +30,18 @@ SplitList Files() {
   return list;
 }
 
+TEST(OrderFingerprintTest, ChangesWithTheItemsThatCandidatesAreDrawnFrom) {
+  SplitList files = Files();
+  const uint64_t without = OrderFingerprint(Job(), files);
+  files.mutable_candidates()->set_path("items.tsv");
+  files.mutable_candidates()->set_bytes(7);
+  files.mutable_candidates()->set_content(1);
+  const uint64_t with = OrderFingerprint(Job(), files);
+  EXPECT_NE(with, without);
+  files.mutable_candidates()->set_content(2);
+  EXPECT_NE(OrderFingerprint(Job(), files), with);
+}
+
 TEST(OrderFingerprintTest, ChangesWithEverythingThatFixesTheOrderOfSamples) {
   const uint64_t fingerprint = OrderFingerprint(Job(), Files());
   EXPECT_EQ(OrderFingerprint(Job(), Files()), fingerprint);

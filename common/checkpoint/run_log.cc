@@ -39,8 +39,8 @@ std::vector<size_t> EntryNumbers(const std::vector<std::string>& names) {
   return numbers;
 }
 
-// Makes the names on the way to `path` durable. Whoever made the folder of the run, and perhaps some
-// above it, has not.
+// Makes the names on the way to `path` durable. Whoever made the folder of the run, and perhaps
+// some above it, has not.
 absl::Status SyncFoldersAbove(std::string path, FileSystem* file_system) {
   bool is_parent = true;
   for (size_t slash = path.rfind('/'); slash != std::string::npos && path.size() > 1;

@@ -8,13 +8,13 @@
 //
 // An entry is written under a name of its own, synced, and hard-linked to the next number; then the
 // folder is synced. The link is the commit: of two coordinators that append at once one gets
-// ALREADY_EXISTS, must not act on its entry, and ends. An append after which the folder could not be
-// synced is an error too, and its outcome is not known: the coordinator ends, and the next one sees
-// what the disk holds.
+// ALREADY_EXISTS, must not act on its entry, and ends. An append after which the folder could not
+// be synced is an error too, and its outcome is not known: the coordinator ends, and the next one
+// sees what the disk holds.
 //
-// The first Append also syncs the names of RUN/log and RUN, and those of the folders above, so that a
-// run whose first entry is durable is found after a power failure. An entry that cannot be reached by
-// its path is worth nothing.
+// The first Append also syncs the names of RUN/log and RUN, and those of the folders above, so that
+// a run whose first entry is durable is found after a power failure. An entry that cannot be
+// reached by its path is worth nothing.
 //
 // Drafts have other names than entries, so readers do not see them.
 //

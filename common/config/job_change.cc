@@ -27,8 +27,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// What must stay in a reproducible run, as it changes the order of summation or the rounding of what
-// is summed. The number of the other processes does not: whoever sums sorts. Paths are without
+// What must stay in a reproducible run, as it changes the order of summation or the rounding of
+// what is summed. The number of the other processes does not: whoever sums sorts. Paths are without
 // positions, here and below.
 constexpr absl::string_view kChangesBits[] = {
     "nn_worker.replicas",      "nn_worker.compute_threads", "nn_worker.precision",
@@ -175,8 +175,8 @@ class Comparison {
   Problems* const problems_;
 };
 
-// A pattern reads every topic that it matches but those for dead letters. So the old one would become
-// input, and the new one may be input of the run already.
+// A pattern reads every topic that it matches but those for dead letters. So the old one would
+// become input, and the new one may be input of the run already.
 void CompareDeadLetterTopics(const DataConfig& from, const DataConfig& to, Problems* problems) {
   constexpr Stream kStreams[] = {TRAIN_STREAM, VALID_STREAM, TEST_STREAM};
   for (const Stream stream : kStreams) {

@@ -19,10 +19,11 @@
 namespace satrap {
 
 // Reads `path`, applies `sets` in order (field_path.h), replaces an empty model.layers by the zoo
-// graph INSTALL_DIR/nn_worker/models/ZOO.textproto, gives a job that does not say by which rules text
-// is read (data.csv.trim_lists, data.record_rules) those of a new run, fills the defaults in and
-// validates (validate_job.h). Overrides of model.layers act on the zoo graph's layers; one that gives a stream
-// files removes its topics, and one that gives it topics or a topic_pattern removes its files.
+// graph INSTALL_DIR/nn_worker/models/ZOO.textproto, gives a job that does not say by which rules
+// text is read (data.csv.trim_lists, data.record_rules) those of a new run, fills the defaults in
+// and validates (validate_job.h). Overrides of model.layers act on the zoo graph's layers; one that
+// gives a stream files removes its topics, and one that gives it topics or a topic_pattern removes
+// its files.
 // NOT_FOUND or INVALID_ARGUMENT with every problem found, one a line.
 absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std::string>& sets,
                                   const std::string& install_dir);

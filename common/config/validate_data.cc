@@ -47,8 +47,8 @@ void ValidateNumericLabel(const ColumnConfig& column, const std::string& path, P
   }
 }
 
-// The columns of `csv` or `record`, at `columns_path`. `tasks`: the model names its tasks, each with
-// its label.
+// The columns of `csv` or `record`, at `columns_path`. `tasks`: the model names its tasks, each
+// with its label.
 void ValidateColumns(const google::protobuf::RepeatedPtrField<ColumnConfig>& columns,
                      const std::string& columns_path, bool tasks, Problems* problems) {
   absl::flat_hash_set<std::string> names;
@@ -126,7 +126,8 @@ void ValidateTokenLabels(const Format& format, const std::string& path, Problems
   }
 }
 
-// A Record has numbers and bytes where a line has text, so what says how text is read has no meaning.
+// A Record has numbers and bytes where a line has text, so what says how text is read has no
+// meaning.
 void ValidateRecord(const RecordFormat& record, bool tasks, Problems* problems) {
   ValidateColumns(record.columns(), "data.record.columns", tasks, problems);
   for (int i = 0; i < record.columns_size(); ++i) {
@@ -157,6 +158,9 @@ void ValidateSynthetic(const SyntheticFormat& synthetic, Problems* problems) {
 // network as NaN or Inf and make every step one that is skipped.
 void ValidateTransform(const NumericConfig& numeric, const std::string& path, Problems* problems) {
   CheckRanges(numeric, path + ".", problems);
+  if (numeric.has_clamp() && numeric.clamp() == 0) {
+    problems->Add(absl::StrCat(path, ".clamp"), "must be above 0, or not be there");
+  }
   switch (numeric.transform()) {
     case NumericConfig::IDENTITY:
     case NumericConfig::LOG1P:
@@ -243,6 +247,48 @@ void ValidateFeature(const FeatureConfig& feature, const std::string& path,
   }
 }
 
+const ColumnConfig* CsvColumn(const DataConfig& data, const std::string& name) {
+  for (const ColumnConfig& column : data.csv().columns()) {
+    if (column.name() == name) return &column;
+  }
+  return nullptr;
+}
+
+// Rows of ids that no record has would take memory and never be hit.
+void ValidatePreload(const DataConfig& data, const FeatureConfig& feature, const std::string& path,
+                     Problems* problems) {
+  if (feature.preload_ids() <= 0) return;
+  const std::string& name = ColumnOf(feature);
+  const auto& of_messages = data.kafka().columns();
+  const bool of_message = std::any_of(of_messages.begin(), of_messages.end(),
+                                      [&](const auto& column) { return column.name() == name; });
+  const ColumnConfig* const column = CsvColumn(data, name);
+  int64_t known = -1;  // ids that there are; -1: they are numbers that the data alone knows
+  if (feature.has_bucketize()) {
+    known = feature.bucketize().boundaries_size() + 1;
+  } else if (feature.has_criteo_x4()) {
+    return;
+  } else if (feature.cross_columns_size() > 0 || data.has_criteo_tsv() || of_message ||
+             (column != nullptr && column->vocabulary_size() == 0)) {
+    problems->Add(
+        path + ".preload_ids",
+        absl::StrCat("must be 0, because the ids of this feature are hashes, and none is in ",
+                     "[0, ", feature.preload_ids(), "); ",
+                     column != nullptr && feature.cross_columns_size() == 0
+                         ? "a vocabulary of its column makes them numbers from 0, or "
+                         : "",
+                     "leave it out: a row is made when its id is first seen"));
+    return;
+  } else if (column != nullptr) {
+    known = std::max(column->vocabulary_size(), column->test_vocabulary_size());
+  }
+  if (known >= 0 && feature.preload_ids() > known) {
+    problems->Add(path + ".preload_ids",
+                  absl::StrCat("must be at most ", known,
+                               ", the number of ids of this feature, got ", feature.preload_ids()));
+  }
+}
+
 bool HasSegment(const JobConfig& job, const std::string& table, const std::string& segment) {
   return std::any_of(job.tables().begin(), job.tables().end(), [&](const TableConfig& of_job) {
     return of_job.name() == table &&
@@ -263,6 +309,7 @@ void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems
       problems->Add(path, absl::StrCat("needs a name of its own, got '", feature.name(), "'"));
     }
     ValidateFeature(feature, path, columns, problems);
+    ValidatePreload(job.data(), feature, path, problems);
     const bool known =
         std::any_of(job.tables().begin(), job.tables().end(),
                     [&](const auto& table) { return table.name() == feature.table(); });

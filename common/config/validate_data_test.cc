@@ -217,7 +217,13 @@ TEST(ValidateData, ANumericHasANameOfItsOwnAndAColumn) {
 TEST(ValidateData, BoundsTheConstantsOfTransforms) {
   const JobConfig job = SmallJob();
   const std::string path = "data.numerics[0]";
-  ExpectFinite(job, path + ".missing_value");
+  ExpectValues(job, path + ".missing_value", {"-1e+15", "1e+15"}, {"-2e+15", "2e+15", "inf", "nan"},
+               "in [-1000000000000000, 1000000000000000]");
+  EXPECT_EQ(ProblemsOf(job, {path + ".clamp=1e15"}), "");
+  EXPECT_EQ(ProblemsOf(job, {path + ".clamp=0"}),
+            path + ".clamp: must be above 0, or not be there");
+  EXPECT_EQ(ProblemsOf(job, {path + ".clamp=-1"}),
+            path + ".clamp: must be in [0, 1000000000000000], got -1");
 
   JobConfig standardise = job;
   CHECK_OK(SetField(path + ".transform=STANDARDISE", &standardise));
@@ -245,6 +251,31 @@ TEST(ValidateData, AFeatureHasANameOfItsOwnAColumnAndATable) {
             "data.features[1]: no id column 'C3'; there are C1, C2");
   EXPECT_EQ(ProblemsOf(job, {"data.features[1].table=nowhere"}),
             "data.features[1].table: no table 'nowhere'");
+}
+
+TEST(ValidateData, OnlyIdsThatAreNumbersFrom0CanBePreloaded) {
+  const std::string preload = "data.features[0].preload_ids=";
+  EXPECT_EQ(ProblemsOf(SmallJob(), {preload + "30"}), "");
+  EXPECT_EQ(
+      ProblemsOf(CsvJob(), {preload + "30"}),
+      "data.features[0].preload_ids: must be 0, because the ids of this feature are hashes, and "
+      "none is in [0, 30); a vocabulary of its column makes them numbers from 0, or leave it "
+      "out: a row is made when its id is first seen");
+  JobConfig with_vocabulary = CsvJob();
+  for (ColumnConfig& column : *with_vocabulary.mutable_data()->mutable_csv()->mutable_columns()) {
+    if (column.name() == "user") column.add_vocabulary("ann");
+  }
+  EXPECT_EQ(ProblemsOf(with_vocabulary, {preload + "1"}), "");
+  EXPECT_EQ(
+      ProblemsOf(with_vocabulary, {preload + "2"}),
+      "data.features[0].preload_ids: must be at most 1, the number of ids of this feature, got 2");
+  const std::vector<std::string> buckets = {"data.features[0].column=age",
+                                            "data.features[0].bucketize.boundaries=18"};
+  EXPECT_EQ(ProblemsOf(CsvJob(), {buckets[0], buckets[1], preload + "2"}), "");
+  EXPECT_NE(ProblemsOf(CsvJob(), {buckets[0], buckets[1], preload + "3"}), "");
+  const JobConfig criteo = JobWithData(R"(
+      criteo_tsv {} train_files: 'day_0' features { name: 'C1' table: 'ids' preload_ids: 5 })");
+  EXPECT_NE(ProblemsOf(criteo), "");
 }
 
 TEST(ValidateData, AFeatureMadeOfANumericReadsANumericColumn) {

@@ -21,8 +21,8 @@ struct ConfDeleter {
 
 constexpr int64_t kDestroyMs = 5000;
 
-// "sasl_plaintext://b1:9093/bootstrap: SASL authentication error: ... (after 3ms in state ...)": the
-// end says how long it took, which helps nobody.
+// "sasl_plaintext://b1:9093/bootstrap: SASL authentication error: ... (after 3ms in state ...)":
+// the end says how long it took, which helps nobody.
 std::string Shortened(absl::string_view reason) {
   const size_t at = reason.find(" (after ");
   return std::string(reason.substr(0, at));

@@ -2,10 +2,10 @@
 // Only files of this folder include this header: the others hide librdkafka.
 //
 // Thread-safe, except for the destructor, before which everything that was got from the client
-// (queues, messages, topics) must be destroyed. It takes as long as a fetch that waits at the broker
-// (fetch.wait.max.ms), up to a second where a broker is slow, and five where librdkafka 2.0.2 would
-// never end: for a client that read a topic which was deleted. That one is left behind, with its
-// threads, until the process ends.
+// (queues, messages, topics) must be destroyed. It takes as long as a fetch that waits at the
+// broker (fetch.wait.max.ms), up to a second where a broker is slow, and five where librdkafka
+// 2.0.2 would never end: for a client that read a topic which was deleted. That one is left behind,
+// with its threads, until the process ends.
 
 #ifndef SATRAP_COMMON_KAFKA_CLIENT_H_
 #define SATRAP_COMMON_KAFKA_CLIENT_H_
@@ -34,8 +34,9 @@ class ConnectionTrouble {
   struct Last {
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;  // since the last answer
     std::string reason;
-    // An error that waiting does not cure: login refused, or TLS that does not come about. Never once
-    // a broker has answered: the settings are right then, and a broker that refuses is restarting.
+    // An error that waiting does not cure: login refused, or TLS that does not come about. Never
+    // once a broker has answered: the settings are right then, and a broker that refuses is
+    // restarting.
     bool hopeless = false;
   };
   Last last() const;
@@ -77,8 +78,8 @@ class KafkaClient {
 
   ConnectionTrouble::Last trouble() const { return state_->trouble.last(); }
   void NoteAnswer() { state_->trouble.NoteAnswer(); }
-  // The status for "no broker has answered in time": says why, as far as the trouble tells, and what
-  // to do. UNAVAILABLE; PERMISSION_DENIED for a login or TLS that failed.
+  // The status for "no broker has answered in time": says why, as far as the trouble tells, and
+  // what to do. UNAVAILABLE; PERMISSION_DENIED for a login or TLS that failed.
   absl::Status Unreachable(absl::string_view within) const;
 
  private:

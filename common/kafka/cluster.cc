@@ -209,8 +209,8 @@ absl::Status KafkaCluster::Commit(absl::Span<const KafkaPlace> places) const {
   rd_kafka_resp_err_t error =
       rd_kafka_commit_queue(client_->get(), list.get(), queue.get(), nullptr, nullptr);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError(doing, error);
-  // rd_kafka_commit has no limit: it waits for a broker that is away as long as a group's session lasts,
-  // and for one that hangs as long as its socket.
+  // rd_kafka_commit has no limit: it waits for a broker that is away as long as a group's session
+  // lasts, and for one that hangs as long as its socket.
   const KafkaEvent event(rd_kafka_queue_poll(queue.get(), LimitMs()));
   if (event == nullptr) return KafkaError(doing, RD_KAFKA_RESP_ERR__TIMED_OUT);
   const rd_kafka_topic_partition_list_t* const done =

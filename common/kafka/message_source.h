@@ -1,8 +1,9 @@
-// A MessageSource gives the messages of a fixed set of topic partitions, each from an offset that was
-// given when it was made. PartitionReader is the one that reads from brokers; tests have others.
+// A MessageSource gives the messages of a fixed set of topic partitions, each from an offset that
+// was given when it was made. PartitionReader is the one that reads from brokers; tests have
+// others.
 //
-// Every message is given once, in the order of offsets. Offsets without a message show as gaps: every
-// offset below next_offset() was given or holds no message.
+// Every message is given once, in the order of offsets. Offsets without a message show as gaps:
+// every offset below next_offset() was given or holds no message.
 //
 // Threads: as PartitionReader (partition_reader.h).
 
@@ -48,7 +49,8 @@ class MessageSource {
   };
   virtual absl::optional<Lost> lost(size_t index) const = 0;
 
-  // Waits until Read of one of `indices` would give something, or an error; false if `limit` passed.
+  // Waits until Read of one of `indices` would give something, or an error; false if `limit`
+  // passed.
   virtual bool Wait(absl::Span<const size_t> indices, absl::Duration limit) = 0;
 
   // The partition's end as the broker told it last; -1 before it was first told. At most about a

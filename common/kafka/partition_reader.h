@@ -1,13 +1,13 @@
 // A PartitionReader reads a fixed set of partitions side by side, each from an offset that the
 // caller gives, each through a queue of its own: a partition that nobody reads fills its share of
-// queue_bytes (64 KiB at least, and one answer of the broker on top of it) and then waits, and holds up
-// no other.
+// queue_bytes (64 KiB at least, and one answer of the broker on top of it) and then waits, and
+// holds up no other.
 //
 // Every message that the broker has and a reader may see is given once, in the order of offsets.
 // Offsets without a message (compaction, aborted transactions, the marks of transactions) show as
 // gaps: every offset below next_offset() was given or holds no message, which at the end of a
-// partition holds for what lies behind its last message, too. An offset that does not exceed the one
-// before it is an error, and offsets that are gone are an error, never a silent jump.
+// partition holds for what lies behind its last message, too. An offset that does not exceed the
+// one before it is an error, and offsets that are gone are an error, never a silent jump.
 //
 // A broker that goes away is waited for, with one warning, for broker_wait_seconds. A thread of the
 // reader asks every second for the ends of the partitions, which tells lag and that the broker is

@@ -33,8 +33,9 @@ class PartitionWatch {
   // How long brokers must say that there is no such partition before it counts as deleted.
   static constexpr int kMissingMs = 10000;
 
-  // Asks through `client`, which must outlive it. `wake` is called when status() has become an error
-  // or a partition is missing. Watches that share `outage` warn once of a broker that is away.
+  // Asks through `client`, which must outlive it. `wake` is called when status() has become an
+  // error or a partition is missing. Watches that share `outage` warn once of a broker that is
+  // away.
   PartitionWatch(KafkaClient* client, std::vector<KafkaPartition> partitions,
                  double broker_wait_seconds, Logger logger, std::shared_ptr<BrokerOutage> outage,
                  std::function<void()> wake);

@@ -61,8 +61,9 @@ constexpr std::pair<const char*, const char*> kDefaults[] = {
     {"reconnect.backoff.max.ms", "500"},
     {"topic.metadata.refresh.fast.interval.ms", "100"},
     {"fetch.error.backoff.ms", "100"},
-    // How long a fetch waits at the broker for new messages. A client that is closed waits for it, so
-    // librdkafka's half a second would come on top of every epoch and every change of partitions.
+    // How long a fetch waits at the broker for new messages. A client that is closed waits for it,
+    // so librdkafka's half a second would come on top of every epoch and every change of
+    // partitions.
     {"fetch.wait.max.ms", "100"},
     // A connection that a firewall dropped is noticed.
     {"socket.keepalive.enable", "true"},
@@ -115,8 +116,8 @@ bool IsHostPort(absl::string_view broker) {
          port < 65536 && !absl::StrContains(broker, ',') && !absl::StrContains(broker, "://");
 }
 
-// As Kafka has it. Of other names librdkafka takes the bytes before a zero byte, or waits for a topic that
-// cannot be.
+// As Kafka has it. Of other names librdkafka takes the bytes before a zero byte, or waits for a
+// topic that cannot be.
 void CheckTopicName(absl::string_view name, absl::string_view path, Problems* problems) {
   const bool is_legal = name.size() <= 249 && name != "." && name != ".." &&
                         std::all_of(name.begin(), name.end(), [](char c) {

@@ -36,16 +36,16 @@ absl::Span<const CauseRule> CauseRules();
 // Of `why` and `kind`; without such a rule, that of `why` alone (UNCLASSIFIED).
 const CauseRule& RuleOf(const Ending& ending);
 
-// Whether two generations in a row have ended by the same why and kind before all their members were
-// ready.
+// Whether two generations in a row have ended by the same why and kind before all their members
+// were ready.
 bool IsRepeated(const Ending& now, const Ending& before);
 
 // Whether no restart cures what ended a generation. `before` is how the generation before it ended,
 // an empty message if it has not failed.
 bool NoRestartCures(const Ending& now, const Ending& before);
 
-// The kind of an error: what the process lacked, if it is marked (common/base/shortage.h), else what
-// its code says.
+// The kind of an error: what the process lacked, if it is marked (common/base/shortage.h), else
+// what its code says.
 Ending::Kind KindOf(const absl::Status& error);
 
 // The pause before the next attempt to begin, when `ends` attempts in a row have ended before they

@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t kAttemptTimeoutMs = 2000;
 // An attempt that ends later than it may by more than this shows that this process stood still.
 constexpr int64_t kUsualLatenessMs = 1000;
-// Longer than anybody waits for a broker: the coordinator ends that wait, and its own loss is noticed
-// by the heartbeats.
+// Longer than anybody waits for a broker: the coordinator ends that wait, and its own loss is
+// noticed by the heartbeats.
 constexpr int64_t kFixSplitsTimeoutMs = int64_t{7} * 24 * 3600 * 1000;
 // Between two attempts, and between two reads of a key that is not set yet.
 constexpr int64_t kRetryPauseMs = 20;

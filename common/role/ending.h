@@ -36,8 +36,8 @@ inline constexpr int kExitEchoFailed = 77;
 Ending EndingOf(Ending::Why why, absl::string_view text);
 // One whose origin is `index` of `role`.
 Ending EndingOf(Ending::Why why, Role role, int index, absl::string_view text);
-// By an error of `index` of `role`, MEMBER_FAILED, with the kind (cause_table.h) and the advice that
-// belong to it.
+// By an error of `index` of `role`, MEMBER_FAILED, with the kind (cause_table.h) and the advice
+// that belong to it.
 Ending FailureOf(Role role, int index, const absl::Status& error);
 
 // Whether the process is the ending's origin.

@@ -1,7 +1,7 @@
 // The end of a process that nobody has asked for: an exception of a library that nobody catches, or
-// a shortage in the middle of the work (EndForWantOf, common/base/shortage.h). It is reported by what
-// the process was doing, because the exception says only "std::bad_alloc" or "Resource temporarily
-// unavailable", and left as an Ending (ending.h), with the kind of trouble.
+// a shortage in the middle of the work (EndForWantOf, common/base/shortage.h). It is reported by
+// what the process was doing, because the exception says only "std::bad_alloc" or "Resource
+// temporarily unavailable", and left as an Ending (ending.h), with the kind of trouble.
 //
 // Thread-safe.
 

@@ -81,8 +81,8 @@ class Socket {
   const int fd_;
 };
 
-// Connects to a port of its own: an address can be bound while its interface is down. Returns errno,
-// 0 if it works.
+// Connects to a port of its own: an address can be bound while its interface is down. Returns
+// errno, 0 if it works.
 int TryLoopback() {
   const Socket server;
   const Socket client;

@@ -1,5 +1,5 @@
-// What every process of a run needs of its machine before it begins. gRPC and other libraries end the
-// process by an assertion where they lack it, and the message says nothing of the cause.
+// What every process of a run needs of its machine before it begins. gRPC and other libraries end
+// the process by an assertion where they lack it, and the message says nothing of the cause.
 //
 // Thread-safe.
 

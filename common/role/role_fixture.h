@@ -119,8 +119,8 @@ using Prepare = std::function<void(FakeCoordinator&)>;
 // Where the role of the test that runs leaves its Ending. The same in the process of its case.
 std::string EndingPathOfTest();
 
-// Runs a coordinator, which `prepare` may change first, and a role with `body` in the process of the
-// test case. Exits with the role's code.
+// Runs a coordinator, which `prepare` may change first, and a role with `body` in the process of
+// the test case. Exits with the role's code.
 [[noreturn]] void RunCase(const Body& body, const Prepare& prepare = nullptr);
 
 class RoleRuntimeTest : public ::testing::Test {

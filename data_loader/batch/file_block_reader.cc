@@ -82,7 +82,8 @@ class FileBlockReader final : public BlockReader {
     while (position_ < end) {
       ASSIGN_OR_RETURN(const bool more, lines_->Next(&line));
       if (!more) return false;
-      const ParseResult result = ParseLine(line, records);
+      ParseResult result = ParseLine(line, records);
+      if (result.kind == ParseResult::kRecord && options_.check != nullptr) Check(records, &result);
       switch (result.kind) {
         case ParseResult::kRecord:
           ++counts_.scanned;
@@ -112,6 +113,16 @@ class FileBlockReader final : public BlockReader {
     return true;
   }
 
+  // Makes the last record a bad one if the job cannot take it.
+  void Check(RecordBlock* records, ParseResult* result) {
+    const RecordCheck::Fault fault = options_.check->Check(*records, &refused_);
+    if (fault == RecordCheck::Fault::kNone) return;
+    records->DropLastRow();
+    result->kind = ParseResult::kBad;
+    result->reason = refused_.c_str();
+    if (reports_ && options_.watch != nullptr) options_.watch->NoteRefused(fault, path_, refused_);
+  }
+
   // Adds what was read since the last call to the loader's counts.
   void Count() {
     counts_.disk_bytes = lines_->disk_bytes() - counted_bytes_;
@@ -138,6 +149,7 @@ class FileBlockReader final : public BlockReader {
   ReadCounts counts_;      // not yet added to the loader's counts
   uint64_t counted_bytes_ = 0;
   std::string too_long_;  // the reason why the last line over 1 MiB is bad
+  std::string refused_;  // why the last record that was refused is
 };
 
 // Whether a file's header begins in this split or a later one: what lies before the header may fill

@@ -11,6 +11,8 @@
 #include "data_loader/batch/block_reader.h"
 #include "data_loader/batch/read_progress.h"
 #include "data_loader/batch/record_filter.h"
+#include "data_loader/check/record_check.h"
+#include "data_loader/check/value_watch.h"
 #include "data_loader/parser/parser.h"
 #include "data_loader/source/split_list.h"
 
@@ -27,6 +29,9 @@ struct FileBlockOptions {
   bool report_bad = true;
   // Bad lines of a block whose first record is consumed were reported before.
   SplitConsumption consumed;
+  // Refuses records that parse; they are bad, too. Null: none is refused.
+  const RecordCheck* check = nullptr;
+  ValueWatch* watch = nullptr;  // hears of what was refused and is reported; may be null
 };
 
 // Opens split number `split_index` of a text format. What `options` points to must outlive the

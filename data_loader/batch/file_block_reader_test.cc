@@ -57,6 +57,8 @@ class FileBlockReaderTest : public testing::Test {
     options.parser = parser_.get();
     options.progress = &progress_;
     options.report_bad = report_bad;
+    options.check = check_.get();
+    options.watch = watch_.get();
     auto reader =
         NewFileBlockReader({path_, compression, from, text.size()}, split_index_, options);
     if (!reader.ok()) return reader.status();
@@ -95,6 +97,8 @@ class FileBlockReaderTest : public testing::Test {
   std::string path_;
   std::unique_ptr<RecordFilter> filter_;
   std::unique_ptr<Parser> parser_;
+  std::unique_ptr<RecordCheck> check_;  // none: nothing is refused
+  std::unique_ptr<ValueWatch> watch_;
   std::unique_ptr<BlockReader> reader_;
 };
 
@@ -120,6 +124,40 @@ TEST_F(FileBlockReaderTest, CutsASplitIntoBlocksOfGoodRecords) {
                    "\t21\t7\ttrain\tcolumn 'x' holds 'x' where a number belongs, such as 12, "
                    "-0.5 or 1e3, at most 3.4e38; if it means missing, name it in the column's "
                    "missing_values\t0\t2\t0\n"));
+}
+
+TEST_F(FileBlockReaderTest, ARecordThatTheNetworkCannotTakeIsBadAsOneThatDoesNotParse) {
+  job_.mutable_data()->mutable_csv()->mutable_columns(0)->set_numeric_label(true);
+  job_.mutable_data()->add_numerics()->set_name("x");
+  check_ = std::make_unique<RecordCheck>(job_);
+  watch_ = std::make_unique<ValueWatch>(job_, TRAIN_STREAM);
+  ASSERT_TRUE(Open("0,1\n-1,2\n1,3\n0,1e22\n0.5,4\n5,5\n", 2).ok());
+  EXPECT_EQ(Next(), "0: 1 3");
+  EXPECT_EQ(Next(), "1: 4");
+  EXPECT_EQ(Next(), "end");
+  LoaderProgress progress = progress_.Snapshot();
+  EXPECT_EQ(progress.records(), 3u);
+  EXPECT_EQ(TempDir::Read(progress.quarantine_file()), "-1,2\n0,1e22\n5,5\n");
+  const std::string places = TempDir::Read(dir_.path() + "/quarantine/g0001-loader-0.tsv");
+  EXPECT_NE(
+      places.find("\ttrain\tlabel y: -1 is not a number in [0, 1], which BCE takes\t0\t0\t1\n"),
+      std::string::npos)
+      << places;
+  EXPECT_EQ(BadPositions(), (std::vector<std::string>{"0 0 1", "0 1 0", "0 1 1"}));
+  watch_->Report(&progress);
+  EXPECT_EQ(progress.warnings_size(), 2) << "one of labels, one of numbers";
+}
+
+TEST_F(FileBlockReaderTest, WhatIsRefusedInAFileThatWasReadBeforeIsSkippedSilently) {
+  job_.mutable_data()->mutable_csv()->mutable_columns(0)->set_numeric_label(true);
+  check_ = std::make_unique<RecordCheck>(job_);
+  watch_ = std::make_unique<ValueWatch>(job_, TRAIN_STREAM);
+  ASSERT_TRUE(Open("0,1\n-1,2\n1,3\n", 2, /*report_bad=*/false).ok());
+  EXPECT_EQ(Next(), "0: 1 3");
+  LoaderProgress progress = progress_.Snapshot();
+  watch_->Report(&progress);
+  EXPECT_EQ(progress.quarantined(), 0u);
+  EXPECT_EQ(progress.warnings_size(), 0);
 }
 
 TEST_F(FileBlockReaderTest, ABadRecordHasThePositionOfTheGoodOneBehindIt) {

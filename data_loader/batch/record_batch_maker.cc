@@ -17,10 +17,10 @@ namespace {
 
 // Reads whole blocks and queues them with the ends of splits between them (BatchCutter).
 //
-// In an ordered stream batches are the same wherever reading begins: what is consumed is a prefix of
-// the lane, and what a batch holds depends on nothing but its place in the lane. The end of a split
-// goes with the record before it. It is known in time, because a batch is made when one more record
-// is known.
+// In an ordered stream batches are the same wherever reading begins: what is consumed is a prefix
+// of the lane, and what a batch holds depends on nothing but its place in the lane. The end of a
+// split goes with the record before it. It is known in time, because a batch is made when one more
+// record is known.
 class RecordBatchMaker final : public BatchMaker {
  public:
   explicit RecordBatchMaker(std::shared_ptr<const StreamSpec> spec)
@@ -31,10 +31,10 @@ class RecordBatchMaker final : public BatchMaker {
         needed_(batch_size_ + (spec_->ordered ? 1 : 0)),
         // Ends of splits are for the ledger, and evaluation has none.
         tells_ends_(spec_->stream == TRAIN_STREAM),
-        counts_reader_(spec_->reports_bad && spec_->begin.epoch == 0),
+        reads_first_(spec_->begin.epoch == 0),
         blocks_(spec_->schema),
         cutter_(*spec_) {
-    if (counts_reader_) spec_->progress->AddReader(spec_->stream);
+    if (reads_first_) spec_->AddReader();
     // A stream that the job does not have has no splits. A job of topics may have no text format.
     if (spec_->click_log == nullptr && !spec_->splits.empty()) {
       parser_ = NewParser(spec_->job.data(), spec_->stream);
@@ -78,9 +78,7 @@ class RecordBatchMaker final : public BatchMaker {
       Emit(true, parts);
       return Result::kBatch;
     }
-    if (std::exchange(counts_reader_, false)) {
-      RETURN_IF_ERROR(spec_->progress->EndReader(spec_->stream));
-    }
+    if (std::exchange(reads_first_, false)) RETURN_IF_ERROR(spec_->EndReader());
     return Result::kEnd;
   }
 
@@ -102,6 +100,7 @@ class RecordBatchMaker final : public BatchMaker {
       return absl::OkStatus();
     }
     block->split = split_;
+    if (epoch_ == 0) spec_->watch->Add(block->records, spec_->splits[split_].path);
     if (spec_->shuffled) {
       ShuffleBlock(spec_->job.seed(), epoch_, block.get());
     } else {
@@ -154,6 +153,8 @@ class RecordBatchMaker final : public BatchMaker {
     options.progress = spec_->progress;
     options.report_bad = spec_->reports_bad && epoch_ == 0;
     options.consumed = Consumption();
+    options.check = &spec_->check;
+    options.watch = spec_->watch.get();
     ASSIGN_OR_RETURN(reader_, NewFileBlockReader(split, split_, options));
     return absl::OkStatus();
   }
@@ -167,9 +168,7 @@ class RecordBatchMaker final : public BatchMaker {
   const uint64_t batch_size_;
   const uint64_t needed_;
   const bool tells_ends_;
-  // True until epoch 0 is read, if this stream reports bad records: they are counted once, not in
-  // each epoch.
-  bool counts_reader_;
+  bool reads_first_;  // until epoch 0 is read: what is bad in it is counted once, not in each epoch
   std::unique_ptr<Parser> parser_;
   uint32_t epoch_ = 0;
   std::deque<uint32_t> splits_;

@@ -73,7 +73,19 @@ StreamSpec::StreamSpec(const JobConfig& job_config, Stream of_stream, std::vecto
       click_log(job.data().has_synthetic()
                     ? std::make_unique<const ClickLog>(job.data().synthetic())
                     : nullptr),
+      check(job),
+      watch(std::make_unique<ValueWatch>(job, stream)),
       progress(read_progress) {}
+
+void StreamSpec::AddReader() const {
+  watch->AddReader();
+  if (reports_bad) progress->AddReader(stream);
+}
+
+absl::Status StreamSpec::EndReader() const {
+  watch->EndReader();
+  return reports_bad ? progress->EndReader(stream) : absl::OkStatus();
+}
 
 std::vector<Part> CutBatch(const StreamSpec& spec, absl::Span<const BlockRange> batch,
                            absl::Span<const ProvenanceRange> riders, uint32_t epoch, bool last) {

@@ -16,6 +16,8 @@
 #include "data_loader/batch/provenance.h"
 #include "data_loader/batch/read_progress.h"
 #include "data_loader/batch/record_filter.h"
+#include "data_loader/check/record_check.h"
+#include "data_loader/check/value_watch.h"
 #include "data_loader/engine/part.h"
 #include "data_loader/source/split_list.h"
 #include "data_loader/synthetic/click_log.h"
@@ -29,7 +31,7 @@ struct StreamBegin {
   Ledger consumed;  // batch makers leave this out
 };
 
-// Immutable except for `progress`, which is thread-safe.
+// Immutable except for `progress` and `watch`, which are thread-safe.
 struct StreamSpec {
   // Lists the splits and makes the spec. `progress` is not owned and must outlive it. Fails as
   // ListSplits does.
@@ -53,7 +55,14 @@ struct StreamSpec {
   const bool reports_bad;
   const StreamBegin begin;
   const std::unique_ptr<const ClickLog> click_log;  // null: a text format
+  const RecordCheck check;
+  const std::unique_ptr<ValueWatch> watch;
   ReadProgress* const progress;
+
+  // A batch maker reads the first epoch or pass, and has read its share of it. The error is that of
+  // ReadProgress::EndReader.
+  void AddReader() const;
+  absl::Status EndReader() const;
 };
 
 // Cuts a batch into one part per NN worker, of sizes that differ by at most one. Stream, epoch and

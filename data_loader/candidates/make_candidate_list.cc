@@ -19,6 +19,7 @@
 #include "data_loader/batch/synthetic_block_reader.h"
 #include "data_loader/parser/string_id.h"
 #include "data_loader/source/line_reader.h"
+#include "data_loader/source/run_files.h"
 
 namespace satrap {
 namespace {
@@ -79,6 +80,7 @@ absl::StatusOr<std::unique_ptr<BlockReader>> OpenSplit(const StreamSpec& spec, u
   options.parser = parser;
   options.progress = progress;
   options.report_bad = false;  // training does
+  options.check = &spec.check;
   return NewFileBlockReader(spec.splits[split], split, options);
 }
 
@@ -164,13 +166,15 @@ absl::StatusOr<CandidateList> CountItems(const StreamSpec& train, size_t most_it
   return list;
 }
 
-absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train) {
+absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train,
+                               const absl::optional<FileIdentity>& item_file) {
   const std::string path = CandidateListPath(job);
   const absl::Status there = ReadCandidateList(path).status();
   if (!absl::IsNotFound(there)) return there;
   const std::string& file = job.model().candidates().list();
   CandidateList list;
   if (!file.empty()) {
+    if (item_file.has_value()) RETURN_IF_ERROR(CheckItemFile(job, *item_file));
     FileIdentity identity;
     identity.set_path(file);
     ASSIGN_OR_RETURN(list, ReadItemFile(job, PathOf(job, identity)));

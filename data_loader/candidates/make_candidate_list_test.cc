@@ -1,11 +1,13 @@
 #include "data_loader/candidates/make_candidate_list.h"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/config/candidates.h"
 #include "data_loader/parser/string_id.h"
+#include "data_loader/source/run_files.h"
 #include "data_loader/testing/temp_dir.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -131,6 +133,37 @@ TEST_F(MakeCandidateListTest, ARunMakesItsListOnce) {
   dir_.Write("items.tsv", "ant\n");
   ASSERT_TRUE(MakeCandidateList(job_, nullptr).ok());
   EXPECT_EQ(ReadCandidateList(CandidateListPath(job_))->size(), 2u) << "as it was when it began";
+}
+
+TEST_F(MakeCandidateListTest, AListThatWasDeletedIsMadeAnewOfTheSameItemsOrNotAtAll) {
+  dir_.Write("train.tsv", "u\tant\t1\n");
+  dir_.Write("items.tsv", "ant\nbee\n");
+  job_.mutable_model()->mutable_candidates()->set_list("items.tsv");
+  const auto files = ListRunFiles(job_);
+  ASSERT_TRUE(files.ok()) << files.status();
+  ASSERT_TRUE(files->has_candidates());
+  const absl::optional<FileIdentity> was = files->candidates();
+  ASSERT_TRUE(MakeCandidateList(job_, nullptr, was).ok());
+  const std::string path = CandidateListPath(job_);
+  std::filesystem::remove(path);
+  ASSERT_TRUE(MakeCandidateList(job_, nullptr, was).ok());
+  EXPECT_EQ(ReadCandidateList(path)->size(), 2u);
+  // While the list is there, the file may go.
+  dir_.Write("items.tsv", "bee\nant\n");
+  EXPECT_TRUE(MakeCandidateList(job_, nullptr, was).ok());
+  std::filesystem::remove(path);
+  const absl::Status changed = MakeCandidateList(job_, nullptr, was);
+  EXPECT_EQ(changed.code(), absl::StatusCode::kFailedPrecondition) << changed;
+  EXPECT_NE(changed.message().find("items.tsv has changed since the run began"),
+            absl::string_view::npos)
+      << changed;
+  std::filesystem::remove(dir_.path() + "/items.tsv");
+  EXPECT_NE(MakeCandidateList(job_, nullptr, was).message().find("it is not there"),
+            absl::string_view::npos);
+  const auto without = ListRunFiles(job_);
+  ASSERT_TRUE(without.ok()) << "a run that has its list does not need the file: "
+                            << without.status();
+  EXPECT_FALSE(without->has_candidates());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "data_loader/kafka/message_parser.h"
 
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -27,8 +28,10 @@ absl::string_view WithoutLineEnd(absl::string_view line) {
 
 }  // namespace
 
-MessageParser::MessageParser(const DataConfig& data, const KafkaConfig& kafka, Stream stream)
+MessageParser::MessageParser(const DataConfig& data, const KafkaConfig& kafka, Stream stream,
+                             const RecordCheck* check)
     : format_(kafka.format()),
+      check_(check),
       parser_(format_ == KafkaConfig::RECORD ? NewRecordParser(TextSchemaOf(data))
                                              : NewParser(data, stream)),
       quotes_(parser_->multiline()) {
@@ -81,7 +84,7 @@ void MessageParser::Parse(const MessageBatch& batch, size_t i, RecordBlock* reco
   if (format_ == KafkaConfig::LINES) return ParseLines(value, records, found);
   const absl::string_view line = WithoutLineEnd(value);
   if (!quotes_.has_value() && std::memchr(line.data(), '\n', line.size()) != nullptr) {
-    found->bad.push_back({0, SeveralLines(line), line});
+    found->bad.push_back({0, SeveralLines(line), line, RecordCheck::Fault::kNone});
     return;
   }
   ParseOne(line, 0, records, found);
@@ -109,8 +112,8 @@ size_t MessageParser::RecordEnd(absl::string_view rest, uint32_t* lines) const {
   size_t begin = 0;
   size_t end = first;
   while (finder.EndsWithinQuotes(rest.substr(begin, end - begin))) {
-    // Quotes that the message does not close would swallow what follows: as in a file, the first line
-    // is then taken alone, and is bad.
+    // Quotes that the message does not close would swallow what follows: as in a file, the first
+    // line is then taken alone, and is bad.
     if (end == rest.size()) {
       *lines = 1;
       return first;
@@ -125,14 +128,22 @@ size_t MessageParser::RecordEnd(absl::string_view rest, uint32_t* lines) const {
 void MessageParser::ParseOne(absl::string_view text, uint32_t line, RecordBlock* records,
                              Found* found) {
   if (text.size() > kMaxLineBytes && format_ != KafkaConfig::RECORD) {
-    found->bad.push_back({line, LineTooLong(text), text});
+    found->bad.push_back({line, LineTooLong(text), text, RecordCheck::Fault::kNone});
     return;
   }
   const ParseResult result = parser_->Parse(text, records);
   switch (result.kind) {
-    case ParseResult::kRecord:
-      found->lines.push_back(line);
+    case ParseResult::kRecord: {
+      BadRecord refused{line, "", text, RecordCheck::Fault::kNone};
+      if (check_ != nullptr) refused.fault = check_->Check(*records, &refused.reason);
+      if (refused.fault == RecordCheck::Fault::kNone) {
+        found->lines.push_back(line);
+      } else {
+        records->DropLastRow();
+        found->bad.push_back(std::move(refused));
+      }
       break;
+    }
     case ParseResult::kEmpty:
       ++found->empty_lines;
       break;
@@ -140,7 +151,7 @@ void MessageParser::ParseOne(absl::string_view text, uint32_t line, RecordBlock*
       ++found->comments;
       break;
     case ParseResult::kBad:
-      found->bad.push_back({line, result.reason, text});
+      found->bad.push_back({line, result.reason, text, RecordCheck::Fault::kNone});
       break;
   }
 }

@@ -1,6 +1,6 @@
 // A MessageParser turns the value of a Kafka message into rows: one line, any number of lines, or a
-// Record (docs/formats.md, "Kafka messages"). The rows also get the job's columns of key, headers and
-// time of the message.
+// Record (docs/formats.md, "Kafka messages"). The rows also get the job's columns of key, headers
+// and time of the message.
 //
 // Not thread-safe: it keeps scratch memory.
 
@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "common/kafka/message_batch.h"
+#include "data_loader/check/record_check.h"
 #include "data_loader/parser/parser.h"
 #include "data_loader/parser/record_block.h"
 #include "proto/data.pb.h"
@@ -26,13 +27,17 @@ namespace satrap {
 
 class MessageParser {
  public:
-  // `kafka` is that of the stream. REQUIRES: both are those of a valid job
-  MessageParser(const DataConfig& data, const KafkaConfig& kafka, Stream stream);
+  // `kafka` is that of the stream. `check`, which may be null, refuses records that parse, and
+  // outlives the object. REQUIRES: both are those of a valid job
+  MessageParser(const DataConfig& data, const KafkaConfig& kafka, Stream stream,
+                const RecordCheck* check = nullptr);
 
   struct BadRecord {
     uint32_t line = 0;  // of the message, from 0
     std::string reason;
     absl::string_view text;  // part of the message
+    RecordCheck::Fault fault =
+        RecordCheck::Fault::kNone;  // why it was refused; kNone: it does not parse
   };
   // What a message held, apart from its rows.
   struct Found {
@@ -41,12 +46,12 @@ class MessageParser {
     uint32_t empty_lines = 0;  // an empty message and a tombstone count as one
     uint32_t comments = 0;
   };
-  // Appends the rows of message i to `records` and replaces `*found`. A record whose text has no time
-  // has that of the message, or 0. REQUIRES: `records` has SchemaOf(data)
+  // Appends the rows of message i to `records` and replaces `*found`. A record whose text has no
+  // time has that of the message, or 0. REQUIRES: `records` has SchemaOf(data)
   void Parse(const MessageBatch& batch, size_t i, RecordBlock* records, Found* found);
 
-  // Whether the text of a bad record may have line ends, or be no text at all. A message that should
-  // be one line and has several is one bad record.
+  // Whether the text of a bad record may have line ends, or be no text at all. A message that
+  // should be one line and has several is one bad record.
   bool keeps_line_ends() const { return format_ != KafkaConfig::LINES || quotes_.has_value(); }
 
  private:
@@ -62,6 +67,7 @@ class MessageParser {
   size_t RecordEnd(absl::string_view rest, uint32_t* lines) const;
 
   const KafkaConfig::MessageFormat format_;
+  const RecordCheck* const check_;
   std::unique_ptr<Parser> parser_;
   absl::optional<QuoteRules> quotes_;  // records may span lines
   std::vector<Column> columns_;

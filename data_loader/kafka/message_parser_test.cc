@@ -84,6 +84,28 @@ TEST_F(MessageParserTest, LinesAreNumberedWithTheBadAndTheEmptyOnes) {
   EXPECT_THAT(found_.bad[0].reason, testing::StartsWith("column 'y' holds 'bad' where a label"));
 }
 
+TEST_F(MessageParserTest, ALineThatTheLossDoesNotTakeIsBadAndTheOthersKeepTheirPlaces) {
+  JobConfig job;
+  *job.mutable_data() = Data(KafkaConfig::LINES);
+  job.mutable_data()->mutable_csv()->mutable_columns(0)->set_numeric_label(true);
+  const RecordCheck check(job);
+  MessageParser parser(job.data(), job.data().kafka(), TRAIN_STREAM, &check);
+  block_ = std::make_unique<RecordBlock>(SchemaOf(job.data()));
+  MessageBatch::Message message;
+  message.value = "1,a\n-1,b\n5,c\n0,d";
+  batch_.Add(std::move(message));
+  parser.Parse(batch_, 0, block_.get(), &found_);
+  ASSERT_EQ(block_->rows(), 2u);
+  EXPECT_EQ(block_->ids(1)[0], StringId("d"));
+  EXPECT_EQ(found_.lines, Lines({0, 3}));
+  ASSERT_EQ(found_.bad.size(), 2u);
+  EXPECT_EQ(found_.bad[0].reason, "label y: -1 is not a number in [0, 1], which BCE takes");
+  EXPECT_EQ(found_.bad[1].reason, "label y: 5 is not a number in [0, 1], which BCE takes");
+  EXPECT_EQ(found_.bad[1].line, 2u);
+  EXPECT_EQ(found_.bad[1].text, "5,c");
+  EXPECT_EQ(found_.bad[1].fault, RecordCheck::Fault::kLabel);
+}
+
 TEST_F(MessageParserTest, AQuotedFieldMaySpanLinesOfAMessage) {
   DataConfig data = Data(KafkaConfig::LINES);
   data.mutable_csv()->set_multiline(true);

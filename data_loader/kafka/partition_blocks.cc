@@ -161,6 +161,9 @@ absl::Status PartitionBlocks::TakeMessage(const MessageBatch& batch, size_t i) {
     line.split = options_.split.split;
     line.block = offset;
     line.multiline = options_.parser->keeps_line_ends();
+    if (options_.watch != nullptr && bad.fault != RecordCheck::Fault::kNone) {
+      options_.watch->NoteRefused(bad.fault, name_, bad.reason);
+    }
     RETURN_IF_ERROR(options_.report(line));
   }
   return absl::OkStatus();
@@ -197,9 +200,12 @@ PartitionBlocks::Closed PartitionBlocks::Close() {
     block.split = options_.split.split;
     block.index = first_;
     block.end_offset = end_;
+    if (options_.watch != nullptr && options_.consumed.epoch == 0) {
+      options_.watch->Add(block.records, name_);
+    }
     const uint32_t slots = static_cast<uint32_t>(end_ - first_);
-    // The seed counts whole blocks from offset 0, so that a topic without gaps is read in the order of
-    // a file.
+    // The seed counts whole blocks from offset 0, so that a topic without gaps is read in the order
+    // of a file.
     OrderBySlots(SlotOrder(options_.seed, options_.consumed.epoch, options_.split.split, first_,
                            options_.shuffled ? options_.block_rows : 0, slots),
                  places_, &block);

@@ -1,13 +1,13 @@
 // PartitionBlocks make blocks of the messages of one topic partition. A block is [first, end) in
-// offsets, which are its slots: `block_rows` of them, fewer where the partition ends, where a block of
-// an earlier life begins, behind the message with which it has `block_rows` records, or where the
-// caller closes it early. Offsets without a message are slots
+// offsets, which are its slots: `block_rows` of them, fewer where the partition ends, where a block
+// of an earlier life begins, behind the message with which it has `block_rows` records, or where
+// the caller closes it early. Offsets without a message are slots
 // without records.
 //
 // After a restart blocks lie where the ledger says: reading begins at the first offset that is not
-// consumed whole, blocks of which something is consumed are made again with the same bounds, and what
-// is consumed whole is passed over unparsed. The last message that was consumed must still be the
-// same, if the broker still has it.
+// consumed whole, blocks of which something is consumed are made again with the same bounds, and
+// what is consumed whole is passed over unparsed. The last message that was consumed must still be
+// the same, if the broker still has it.
 //
 // Pure logic: the caller reads. Not thread-safe.
 
@@ -30,6 +30,7 @@
 #include "data_loader/batch/block.h"
 #include "data_loader/batch/block_reader.h"
 #include "data_loader/batch/read_progress.h"
+#include "data_loader/check/value_watch.h"
 #include "data_loader/kafka/message_parser.h"
 #include "data_loader/kafka/partition_feed.h"
 
@@ -48,6 +49,9 @@ class PartitionBlocks {
     // False in epochs and streams that do not count bad records and empty messages.
     bool counts_bad = true;
     MessageParser* parser = nullptr;  // outlives the object
+    // Sees the records of the first epoch or pass, and hears of what was refused and is reported;
+    // may be null, and outlives the object.
+    ValueWatch* watch = nullptr;
     // Gets the bad records of blocks that are made for the first time. An error ends Take.
     std::function<absl::Status(const BadLine&)> report;
     // An empty block with the job's schema.
@@ -94,8 +98,8 @@ class PartitionBlocks {
     uint64_t first = 0;
     uint64_t end = 0;
   };
-  // Ends the block, at the latest offset known if it is not complete, and begins the next one. Empty
-  // blocks in a row are given as one. REQUIRES: complete() or may_close_early()
+  // Ends the block, at the latest offset known if it is not complete, and begins the next one.
+  // Empty blocks in a row are given as one. REQUIRES: complete() or may_close_early()
   Closed Close();
 
   // Of the offsets [from, to), how many are not consumed and are the run's.

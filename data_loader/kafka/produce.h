@@ -36,8 +36,8 @@ struct ProduceProgress {
 
 // Writes all lines in order: lines with equal keys, or of one partition, keep it. `show` is called
 // often, on this thread; if it returns false, nothing more is read, and what was is still flushed.
-// Header lines that the job's format has are left out. The first error names file and line, or topic
-// and broker; what was sent before it may have been written.
+// Header lines that the job's format has are left out. The first error names file and line, or
+// topic and broker; what was sent before it may have been written.
 absl::Status Produce(const ProduceOptions& options,
                      const std::function<bool(const ProduceProgress&)>& show);
 

@@ -38,11 +38,11 @@ class TopicBatchMaker final : public BatchMaker {
         // it is not the last.
         needed_(static_cast<uint64_t>(spec_.job.global_batch_size()) +
                 (spec_.ordered && !stream_.endless ? 1 : 0)),
-        counts_reader_(spec_.reports_bad && spec_.begin.epoch == 0),
-        parser_(spec_.job.data(), stream_.config, spec_.stream),
+        reads_first_(spec_.begin.epoch == 0),
+        parser_(spec_.job.data(), stream_.config, spec_.stream, &spec_.check),
         blocks_(spec_.schema),
         cutter_(spec_) {
-    if (counts_reader_) spec_.progress->AddReader(spec_.stream);
+    if (reads_first_) spec_.AddReader();
   }
 
   void BeginEpoch(uint32_t epoch) override {
@@ -123,6 +123,7 @@ class TopicBatchMaker final : public BatchMaker {
     options.consumed = {&spec_.begin.consumed, epoch_, partition->split.split};
     options.counts_bad = spec_.reports_bad && epoch_ == 0;
     options.parser = &parser_;
+    options.watch = spec_.watch.get();
     options.report = [this, partition](const BadLine& bad) { return ReportBad(partition, bad); };
     options.new_block = [this] { return blocks_.Take(); };
     return options;
@@ -253,8 +254,9 @@ class TopicBatchMaker final : public BatchMaker {
     return CloseBlock(partition);
   }
 
-  // Whether the block under way must be closed though it is not full. While the broker has more, which
-  // a slow connection may bring later than it is parsed, small blocks would shuffle badly and win
+  // Whether the block under way must be closed though it is not full. While the broker has more,
+  // which a slow connection may bring later than it is parsed, small blocks would shuffle badly and
+  // win
   // nothing: the lag is what makes the messages late.
   bool HasWaited(const Partition& partition) const {
     if (max_wait_ms_ == 0 || partition.begun_ms < 0) return false;
@@ -312,8 +314,8 @@ class TopicBatchMaker final : public BatchMaker {
     if (closed.block == nullptr) {
       if (trains_) {
         cutter_.QueueRider(EmptyOffsets(partition->split.split, closed.first, closed.end));
-        // How many blocks of a gap come as one depends on what has arrived, and batches of lanes that
-        // are read by turns must not.
+        // How many blocks of a gap come as one depends on what has arrived, and batches of lanes
+        // that are read by turns must not.
         if (!by_turns_) ++riders_;
       }
     } else if (trains_ || closed.block->records.rows() > 0) {
@@ -426,8 +428,8 @@ class TopicBatchMaker final : public BatchMaker {
     return any;
   }
 
-  // Called when all partitions have ended. The ranks wait for the last batch of a lane; ends that no
-  // record follows are a batch, too.
+  // Called when all partitions have ended. The ranks wait for the last batch of a lane; ends that
+  // no record follows are a batch, too.
   absl::StatusOr<Result> Finish(std::vector<Part>* parts) {
     if (!cutter_.empty() || (spec_.ordered && !last_given_)) {
       Emit(true, parts);
@@ -436,9 +438,7 @@ class TopicBatchMaker final : public BatchMaker {
     partitions_.clear();
     sources_.clear();
     NoteOpenBlocks();
-    if (std::exchange(counts_reader_, false)) {
-      RETURN_IF_ERROR(spec_.progress->EndReader(spec_.stream));
-    }
+    if (std::exchange(reads_first_, false)) RETURN_IF_ERROR(spec_.EndReader());
     return Result::kEnd;
   }
 
@@ -469,7 +469,7 @@ class TopicBatchMaker final : public BatchMaker {
   const int64_t max_wait_ms_;  // 0: blocks and batches are always filled
   const bool by_turns_;
   const uint64_t needed_;
-  bool counts_reader_;  // until epoch 0 is read, if this stream reports bad records
+  bool reads_first_;  // until epoch 0 is read
   MessageParser parser_;
   uint32_t epoch_ = 0;
   bool last_given_ = false;  // the batch that ends the epoch

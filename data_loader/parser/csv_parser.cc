@@ -115,8 +115,8 @@ class CsvParser final : public Parser {
     const char* end = at + line.size();
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (at == nullptr) return Bad(TooFewColumns(i, line));
-      // Only the first byte of a field can open quotes, so a record without them pays one comparison
-      // a field. From the first quoted field on, the separators within quotes matter.
+      // Only the first byte of a field can open quotes, so a record without them pays one
+      // comparison a field. From the first quoted field on, the separators within quotes matter.
       if (quotes_ && OpensQuotes(at, end)) return ParseQuotedFields(line, at, i, block);
       const void* found = std::memchr(at, separator_, static_cast<size_t>(end - at));
       const char* field_end = found == nullptr ? end : static_cast<const char*>(found);
@@ -138,7 +138,8 @@ class CsvParser final : public Parser {
     return at != end && *at == '"';
   }
 
-  // The rest of ParseFields, from column `first` on, the first that is quoted, which begins at `at`.
+  // The rest of ParseFields, from column `first` on, the first that is quoted, which begins at
+  // `at`.
   const char* ParseQuotedFields(absl::string_view line, const char* at, size_t first,
                                 RecordBlock* block) {
     QuotedFields fields(line.substr(static_cast<size_t>(at - line.data())), &rules_, &scratch_);

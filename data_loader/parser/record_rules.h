@@ -1,6 +1,6 @@
-// By which rules text is a good record or a bad one (DataConfig.record_rules). A run keeps those that
-// it began with: its ledger counts the records that were good by them, so another record in a file
-// that is read again would shift all that come after it.
+// By which rules text is a good record or a bad one (DataConfig.record_rules). A run keeps those
+// that it began with: its ledger counts the records that were good by them, so another record in a
+// file that is read again would shift all that come after it.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_RECORD_RULES_H_
 #define SATRAP_DATA_LOADER_PARSER_RECORD_RULES_H_

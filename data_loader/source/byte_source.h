@@ -27,8 +27,8 @@ class ByteSource {
   // Reads up to `size` bytes to `to` and returns how many; 0 only at the end of the file.
   // DATA_LOSS if a compressed file is damaged or ends early (names the file and the offset on disk)
   // or if the file has shrunk (names both sizes); INVALID_ARGUMENT if decompressing would take more
-  // memory than a loader gives to one file, RESOURCE_EXHAUSTED if there is no memory; other codes if
-  // the disk fails. After an error the source must not be read again.
+  // memory than a loader gives to one file, RESOURCE_EXHAUSTED if there is no memory; other codes
+  // if the disk fails. After an error the source must not be read again.
   // REQUIRES: size > 0
   virtual absl::StatusOr<size_t> Read(char* to, size_t size) = 0;
 

@@ -22,7 +22,8 @@ struct Mark {
   Bytes bytes;
 };
 
-// A format that cannot be read. It is told by at least four bytes, or by three of which text has one
+// A format that cannot be read. It is told by at least four bytes, or by three of which text has
+// one
 // never: a CSV file may begin with `ORC` or `PK`, so those alone tell nothing.
 struct Foreign {
   Mark first;
@@ -82,7 +83,8 @@ const Foreign kForeign[] = {
      false,
      "a pointer of Git LFS",
      "this is no data: fetch it with `git lfs pull`"},
-    // The byte order mark and two characters of one byte. UTF-32 comes first: its mark begins alike.
+    // The byte order mark and two characters of one byte. UTF-32 comes first: its mark begins
+    // alike.
     {{0, Literal("\xff\xfe\x00\x00")}, {}, false, "UTF-32", kUtf8},
     {{0, Literal("\x00\x00\xfe\xff")}, {}, false, "UTF-32", kUtf8},
     {{0, Literal("\xff\xfe")}, {3, Literal("\x00")}, false, "UTF-16", kUtf8},
@@ -111,7 +113,8 @@ absl::Status CheckIsReadable(Bytes head, absl::optional<Bytes> tail, const std::
 Compression CompressionOf(Bytes head) {
   if (absl::StartsWith(head, "\x1f\x8b")) return Compression::kGzip;
   if (absl::StartsWith(head, "\x28\xb5\x2f\xfd")) return Compression::kZstd;
-  // A frame of other data, of which there are 16 kinds, before the first of text, as pzstd writes it.
+  // A frame of other data, of which there are 16 kinds, before the first of text, as pzstd writes
+  // it.
   if (head.size() >= 4 && (head[0] & 0xf0) == 0x50 && head.substr(1, 3) == "\x2a\x4d\x18") {
     return Compression::kZstd;
   }

@@ -21,9 +21,9 @@ enum class Compression { kNone, kGzip, kZstd, kBzip2, kXz };
 // So many of a file's first bytes tell what it holds.
 inline constexpr size_t kHeadBytes = 512;
 
-// How the file is read. INVALID_ARGUMENT, naming the file and saying what to do, if it is of a format
-// that is known by at least four bytes and cannot be read: an archive, another compression, a binary
-// table, another encoding of text. Other errors if it cannot be opened.
+// How the file is read. INVALID_ARGUMENT, naming the file and saying what to do, if it is of a
+// format that is known by at least four bytes and cannot be read: an archive, another compression,
+// a binary table, another encoding of text. Other errors if it cannot be opened.
 absl::StatusOr<Compression> SniffFile(const std::string& path);
 
 // INVALID_ARGUMENT if `head`, the first bytes of what `path` holds, is the beginning of a format as

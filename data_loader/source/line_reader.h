@@ -38,8 +38,8 @@ inline constexpr size_t kMaxLineBytes = size_t{1} << 20;
 class LineReader {
  public:
   // Opens the split's file. `multiline`: the rules by which records span lines; absent: every line
-  // is a record. Errors as OpenByteSource; those of ByteSource::Read and CheckIsText if a compressed
-  // file cannot be read from its beginning on or holds something else than text.
+  // is a record. Errors as OpenByteSource; those of ByteSource::Read and CheckIsText if a
+  // compressed file cannot be read from its beginning on or holds something else than text.
   // REQUIRES: the split has a path; it begins with its file if there are rules
   static absl::StatusOr<std::unique_ptr<LineReader>> Open(
       const Split& split, absl::optional<QuoteRules> multiline = absl::nullopt);

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/config/candidates.h"
 #include "common/file/file_error.h"
 #include "common/numeric/hash.h"
 #include "data_loader/source/split_list.h"
@@ -18,6 +20,7 @@ namespace satrap {
 namespace {
 
 constexpr uint64_t kHashedBytes = 64 << 10;
+constexpr uint64_t kItemBlockBytes = 1 << 20;
 
 // Reads bytes [from, to) and appends them.
 absl::Status ReadRange(const std::string& path, int fd, uint64_t from, uint64_t to,
@@ -65,6 +68,29 @@ absl::Status CheckFile(const std::string& path, const FileIdentity& was) {
                               absl::Hex(*content, absl::kZeroPad16)));
 }
 
+// The file of items, with the XXH64 of the hashes of its MiBs, in their order: an item that is
+// exchanged in the middle makes another list.
+absl::StatusOr<FileIdentity> IdentityOfItems(const JobConfig& job) {
+  FileIdentity identity;
+  identity.set_path(job.model().candidates().list());
+  const std::string path = PathOf(job, identity);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return FileError("read", path);
+  const absl::Cleanup close_file = [fd] { close(fd); };
+  struct stat status;
+  if (fstat(fd, &status) != 0) return FileError("read", path);
+  const uint64_t size = static_cast<uint64_t>(status.st_size);
+  std::string hashes;
+  for (uint64_t from = 0; from < size; from += kItemBlockBytes) {
+    std::string block;
+    RETURN_IF_ERROR(ReadRange(path, fd, from, std::min(size, from + kItemBlockBytes), &block));
+    absl::StrAppend(&hashes, absl::Hex(Xxh64(block), absl::kZeroPad16));
+  }
+  identity.set_bytes(size);
+  identity.set_content(Xxh64(hashes));
+  return identity;
+}
+
 }  // namespace
 
 absl::StatusOr<uint64_t> ContentHash(const std::string& path, uint64_t bytes) {
@@ -95,7 +121,22 @@ absl::StatusOr<SplitList> ListRunFiles(const JobConfig& job) {
     }
     *list.add_streams() = std::move(files);
   }
+  if (NeedsCandidateList(job) && !job.model().candidates().list().empty()) {
+    absl::StatusOr<FileIdentity> items = IdentityOfItems(job);
+    if (items.ok()) *list.mutable_candidates() = *std::move(items);
+  }
   return list;
+}
+
+absl::Status CheckItemFile(const JobConfig& job, const FileIdentity& was) {
+  const absl::StatusOr<FileIdentity> is = IdentityOfItems(job);
+  const std::string path = PathOf(job, was);
+  if (absl::IsNotFound(is.status())) return Changed(path, was, "it is not there");
+  RETURN_IF_ERROR(is.status());
+  if (is->bytes() == was.bytes() && is->content() == was.content()) return absl::OkStatus();
+  return Changed(path, was,
+                 absl::StrCat("it has ", is->bytes(), " bytes and hash ",
+                              absl::Hex(is->content(), absl::kZeroPad16)));
 }
 
 absl::Status CheckRunFiles(const JobConfig& job, const SplitList& fixed, const SplitList& listed) {

@@ -1,11 +1,11 @@
 // The files of a run are fixed when it begins: their order, their sizes and what they hold. Every
-// loader lists them (ListRunFiles), and the coordinator gives all of them the first list of the run,
-// in later generations too. A loader reads exactly those files, and CheckRunFiles refuses one that
-// has changed, because positions and the ledger of a run mean records of these files.
+// loader lists them (ListRunFiles), and the coordinator gives all of them the first list of the
+// run, in later generations too. A loader reads exactly those files, and CheckRunFiles refuses one
+// that has changed, because positions and the ledger of a run mean records of these files.
 //
-// A file may grow: what was appended is not read in this run. So the hash of a file covers its first
-// 64 KiB and the 64 KiB before the size that it had when the run began. A change in between that
-// keeps the size goes unnoticed. New files that match a glob are no part of the run.
+// A file may grow: what was appended is not read in this run. So the hash of a file covers its
+// first 64 KiB and the 64 KiB before the size that it had when the run began. A change in between
+// that keeps the size goes unnoticed. New files that match a glob are no part of the run.
 //
 // Thread-safe: functions of their arguments and of the disk. They block on it.
 
@@ -28,7 +28,9 @@ namespace satrap {
 absl::StatusOr<uint64_t> ContentHash(const std::string& path, uint64_t bytes);
 
 // The streams that a job of this action reads, with their files as they are now. Reads at most
-// 128 KiB of a file, and a file that several streams read only once. Errors as ListFiles.
+// 128 KiB of a file, and a file that several streams read only once. Errors as ListFiles. The file
+// of items that candidates of the job are drawn from is read whole, and left out if it cannot be
+// read: who makes the list of it says so.
 absl::StatusOr<SplitList> ListRunFiles(const JobConfig& job);
 
 // Whether the files of `fixed` are what they were when it was made. `listed` is ListRunFiles of a
@@ -36,6 +38,9 @@ absl::StatusOr<SplitList> ListRunFiles(const JobConfig& job);
 // FAILED_PRECONDITION names the first file that has shrunk, holds something else or is gone, says
 // what it was and what it is, and what to do.
 absl::Status CheckRunFiles(const JobConfig& job, const SplitList& fixed, const SplitList& listed);
+
+// The file of items is what it was, `was`. FAILED_PRECONDITION, as above, if it is not.
+absl::Status CheckItemFile(const JobConfig& job, const FileIdentity& was);
 
 }  // namespace satrap
 

@@ -38,8 +38,8 @@ std::string GlobOf(const std::string& name);
 bool IsSeededStream(const DataConfig& data, Stream stream);
 
 // The files of a stream that are there now, with their sizes and without hashes of their content.
-// The files of each glob are sorted by name, globs keep their order, and a file that two globs match
-// counts once. A stream may have no files.
+// The files of each glob are sorted by name, globs keep their order, and a file that two globs
+// match counts once. A stream may have no files.
 // NOT_FOUND if a glob matches nothing, naming it; INVALID_ARGUMENT if a match is not a regular
 // file; PERMISSION_DENIED if one cannot be read.
 absl::StatusOr<StreamFiles> ListFiles(const JobConfig& job, Stream stream);

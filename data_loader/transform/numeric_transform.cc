@@ -7,7 +7,10 @@
 namespace satrap {
 
 NumericTransform::NumericTransform(const NumericConfig& config)
-    : transform_(config.transform()), missing_value_(config.missing_value()) {
+    : transform_(config.transform()),
+      missing_value_(config.missing_value()),
+      has_clamp_(config.has_clamp()),
+      clamp_(config.clamp()) {
   switch (transform_) {
     case NumericConfig::IDENTITY:
     case NumericConfig::LOG1P:

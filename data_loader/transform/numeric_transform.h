@@ -6,6 +6,7 @@
 #ifndef SATRAP_DATA_LOADER_TRANSFORM_NUMERIC_TRANSFORM_H_
 #define SATRAP_DATA_LOADER_TRANSFORM_NUMERIC_TRANSFORM_H_
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -22,13 +23,26 @@ class NumericTransform {
   // `x` may be kMissingNumeric.
   float Apply(float x) const {
     if (std::isnan(x)) return missing_value_;
+    const float value = Transformed(x);
+    if (!has_clamp_) return value;
+    return std::min(std::max(value, -clamp_), clamp_);
+  }
+
+  // Without the clamp. It ascends: of two numbers the larger one has no smaller value.
+  // REQUIRES: `x` is not missing
+  float Transformed(float x) const {
     if (transform_ == NumericConfig::LOG1P) return x > 0 ? std::log1p(x) : 0.0f;
     return (x - offset_) * scale_;
   }
+  bool has_clamp() const { return has_clamp_; }
+  // REQUIRES: `x` is not missing
+  bool Clamps(float x) const { return has_clamp_ && std::fabs(Transformed(x)) > clamp_; }
 
  private:
   const NumericConfig::Transform transform_;
   const float missing_value_;
+  const bool has_clamp_;
+  const float clamp_;
   float offset_ = 0;
   float scale_ = 1;
 };

@@ -35,6 +35,22 @@ TEST(NumericTransformTest, AMissingValueIsReplacedAfterTheTransform) {
   }
 }
 
+TEST(NumericTransformTest, AClampBoundsWhatTheTransformGivesAndNoMissingValue) {
+  NumericConfig config;
+  config.set_transform(NumericConfig::MIN_MAX);
+  config.set_max(10);
+  config.set_missing_value(-7);
+  EXPECT_EQ(NumericTransform(config).Apply(1e6f), 1e5f) << "nothing is bounded without one";
+  config.set_clamp(2);
+  const NumericTransform bounded(config);
+  EXPECT_EQ(bounded.Apply(1e6f), 2.0f);
+  EXPECT_EQ(bounded.Apply(-1e6f), -2.0f);
+  EXPECT_EQ(bounded.Apply(15), 1.5f);
+  EXPECT_EQ(bounded.Apply(kNan), -7.0f);
+  EXPECT_TRUE(bounded.Clamps(20.5f));
+  EXPECT_FALSE(bounded.Clamps(20));
+}
+
 TEST(NumericToIdTest, BucketizeCountsTheBoundariesNotAbove) {
   FeatureConfig config;
   for (const float boundary : {1.0f, 5.0f, 5.5f})

@@ -1,6 +1,6 @@
 // The commands of the command line, one function each. Each prints its result or error and returns
-// the process's exit code: 0, 1 for an error, 130 for a run that was interrupted. A program has those
-// that it links: deploy/satrap_cli the first ones, deploy/satrap_tools all.
+// the process's exit code: 0, 1 for an error, 130 for a run that was interrupted. A program has
+// those that it links: deploy/satrap_cli the first ones, deploy/satrap_tools all.
 //
 // REQUIRES for commands that run a job: the main thread; no gRPC has been used in this process yet
 

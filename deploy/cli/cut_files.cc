@@ -149,8 +149,8 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
   ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(run_dir, DiskFileSystem()));
   std::set<std::string> uncommitted = CutFolders(run_dir);
   const std::set<std::string> expected = CutsThatOughtToBe(log, run_dir);
-  // The links, not the log, say which cut is the best: a run may have been taken back to a cut before
-  // the newest best one.
+  // The links, not the log, say which cut is the best: a run may have been taken back to a cut
+  // before the newest best one.
   const std::string best = TargetOf(run_dir, "best");
   const std::string latest = TargetOf(run_dir, "latest");
   int removed = 0;

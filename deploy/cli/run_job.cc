@@ -21,6 +21,7 @@
 #include "deploy/cli/programs_dir.h"
 #include "deploy/launcher/run_folder.h"
 #include "deploy/launcher/run_progress.h"
+#include "deploy/report/data_warnings.h"
 #include "deploy/report/progress_line.h"
 #include "deploy/report/run_warnings.h"
 
@@ -150,6 +151,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   ProgressLine progress(STDERR_FILENO, isatty(STDERR_FILENO) == 1);
   AbandonedCuts abandoned;
   ProgressWarnings warnings(job);
+  DataWarnings of_data;
   JobRun run;
   run.run_dir = folder.path();
   run.end = launcher->Wait(
@@ -160,7 +162,11 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
           fprintf(stderr, "satrap: warning: a cut was abandoned, and training goes on: %s\n",
                   status.cuts().last_abandoned_cause().c_str());
         }
-        for (const std::string& warning : warnings.New(status.train())) {
+        std::vector<std::string> fresh = of_data.TakeNew(status);
+        for (std::string& warning : warnings.New(status.train())) {
+          fresh.push_back(std::move(warning));
+        }
+        for (const std::string& warning : fresh) {
           progress.End();
           fprintf(stderr, "satrap: warning: %s\n", warning.c_str());
         }
@@ -188,6 +194,10 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   }
   if (run.end.kind != RunEnd::FINISHED) return run;
   run.report = MakeReport(job, run.end.last_status, wall_seconds);
+  of_data.TakeNew(run.end.last_status);
+  for (std::string& warning : of_data.All(job, run.report->resumes == 0)) {
+    run.report->warnings.push_back(std::move(warning));
+  }
   const absl::Status reductions = AddReductions(job, run.run_dir, &*run.report);
   if (!reductions.ok()) {
     run.end.warnings.push_back(

@@ -37,7 +37,8 @@ struct JobRun {
 // the latter again, to the file `copy`, if it is not empty. Errors as WriteFileAtomically.
 absl::Status WriteReport(const RunReport& report, const std::string& copy);
 
-// Checks that --report and --output_file, where they are given, can be written. Errors as CheckWritable.
+// Checks that --report and --output_file, where they are given, can be written. Errors as
+// CheckWritable.
 absl::Status CheckOutputsWritable(const CommandLine& line);
 
 // Makes the run folder (line.run_dir, or a new one under ./runs), runs the job, and shows its

@@ -44,8 +44,8 @@ void CoordinatorEngine::Rep::RestartHangClock() {
   disk_busy_since_us = executor->NowUs();
 }
 
-// A disk that hangs gives no error. What is put off until the append is over would wait for ever, and
-// so would all members, which nobody but this process can tell.
+// A disk that hangs gives no error. What is put off until the append is over would wait for ever,
+// and so would all members, which nobody but this process can tell.
 void CoordinatorEngine::Rep::EndIfDiskHangs(int64_t now_us, int64_t stall_us) {
   if (!disk_busy_since_us.has_value() || Ended()) return;
   // A standstill of this process is not one of the disk.
@@ -139,8 +139,8 @@ absl::optional<absl::StatusOr<CommitCutAnswer>> CoordinatorEngine::Rep::AppendCu
   bool scale = false;
   {
     MutexLock lock(&mutex);
-    // The generation has ended meanwhile because the append hung, and the end has been told: whatever
-    // became of the entry is for the next coordinator to see.
+    // The generation has ended meanwhile because the append hung, and the end has been told:
+    // whatever became of the entry is for the next coordinator to see.
     if (!appending.has_value()) return absl::nullopt;
     if (status.ok()) {
       OnCutAppended(request, log.entries().back());
@@ -182,10 +182,10 @@ void CoordinatorEngine::Rep::OnCutAppended(const CommitCutRequest& request,
 }
 
 // The announcement of the next size: whoever claims the next generation takes the job from it. It
-// follows the cut in the same task, so no other entry of this process comes between. If it cannot be
-// written, the ranks have left all the same, so the generation ends; by the cut's entry that is no
-// failure (RunLog::has_left). The next generation has the size that the log says, and `satrap scale`
-// asks it again if that is the old one.
+// follows the cut in the same task, so no other entry of this process comes between. If it cannot
+// be written, the ranks have left all the same, so the generation ends; by the cut's entry that is
+// no failure (RunLog::has_left). The next generation has the size that the log says, and `satrap
+// scale` asks it again if that is the old one.
 void CoordinatorEngine::Rep::AppendScale() {
   RunLogEntry entry;
   GenerationEntry* next = entry.mutable_generation();
@@ -253,8 +253,8 @@ bool CoordinatorEngine::Rep::EndUnlessKnown(const absl::Status& status) {
 }
 
 void CoordinatorEngine::Rep::TidyCuts() {
-  // A coordinator that is superseded has an old log: its links would be wrong, and it could remove a
-  // cut that the run has been taken back to.
+  // A coordinator that is superseded has an old log: its links would be wrong, and it could remove
+  // a cut that the run has been taken back to.
   const absl::StatusOr<bool> foreign = log.HasForeignEntry();
   if (!foreign.ok() || *foreign) return;
   // A run that kept many cuts may need long for them all, and its disk does not hang.

@@ -53,8 +53,8 @@ std::vector<Restart> RestartsOf(const ClaimedGeneration& claimed) {
 }
 
 // Whether it is known that no generation before this one has trained after the cut that this one
-// begins from: the run begins, or training was over with that cut, or was left with it for a stop or
-// another size. After any other cut training went on, and nobody knows how far.
+// begins from: the run begins, or training was over with that cut, or was left with it for a stop
+// or another size. After any other cut training went on, and nobody knows how far.
 bool NothingWasLostBefore(const RunLog& log) {
   const std::vector<RunLogEntry>& entries = log.entries();
   if (entries.size() < 2) return true;

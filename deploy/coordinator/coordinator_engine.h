@@ -20,9 +20,9 @@
 // the entry is the commit. One entry is appended at a time, and the generation does not end while
 // one is being appended: an end that comes then takes place after it, so either the commit was
 // before the end or it is refused. Links (`latest`, `best`) and the removal of old cuts follow the
-// answer. If a file of the cut cannot be read or is not whole, or if the entry cannot be written and
-// certainly is not in the log (a full disk), the answer says so, and rank 0 abandons the cut as for
-// any file that it cannot write: the work is still in the tables. If it is not known whether an
+// answer. If a file of the cut cannot be read or is not whole, or if the entry cannot be written
+// and certainly is not in the log (a full disk), the answer says so, and rank 0 abandons the cut as
+// for any file that it cannot write: the work is still in the tables. If it is not known whether an
 // entry is in the log (its folder could not be synced), the commit is never answered and the
 // generation ends: the next one sees what the log holds.
 //
@@ -106,10 +106,11 @@ class CoordinatorEngine final : public rpc::Handler {
   //              UNAVAILABLE: the same loader has asked again.
   // LeaseSplit   deals the splits of an epoch that the cut's ledger has not done, in order, each
   //              once. INVALID_ARGUMENT if loaders disagree on the number of splits.
-  // CommitCut    FAILED_PRECONDITION: not RUNNING, or a cut of another generation, or not newer than
-  //              a committed one. INVALID_ARGUMENT: no name of a cut, or nobody has wished to leave.
-  //              After an error, and if the answer says `abandoned` (why, naming the file), the cut
-  //              is not committed.
+  // CommitCut    FAILED_PRECONDITION: not RUNNING, or a cut of another generation, or not newer
+  // than
+  //              a committed one. INVALID_ARGUMENT: no name of a cut, or nobody has wished to
+  //              leave. After an error, and if the answer says `abandoned` (why, naming the file),
+  //              the cut is not committed.
   // StoreSet     ALREADY_EXISTS if the key has another value.
   // StoreGet     always succeeds.
   // Finish       OK once FINISHED is in the run's log; also, doing nothing, once the generation has

@@ -201,8 +201,8 @@ void CoordinatorFixture::MakeCut(uint64_t cut, uint64_t order) {
   manifest.set_dense_file("dense.bin");
   manifest.set_dense_bytes(4);
   manifest.mutable_position()->set_step(10 * cut);
-  // The smallest ledger that shows in what the next generation hands out: the splits from 0 to 0 are
-  // done, so its first lease is of split 1.
+  // The smallest ledger that shows in what the next generation hands out: the splits from 0 to 0
+  // are done, so its first lease is of split 1.
   EpochLedger* epoch = manifest.mutable_ledger()->add_epochs();
   epoch->set_epoch(0);
   epoch->set_rows(5);

@@ -48,8 +48,8 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>, RunTopics::Ho
   void StopInTime() EXCLUDES(mutex);
 
   // The end. Each does nothing if the generation has ended; while an entry is appended it is put
-  // off until that is done, because the entry may be a cut: it gives the run its restarts again, and
-  // less work is lost.
+  // off until that is done, because the entry may be a cut: it gives the run its restarts again,
+  // and less work is lost.
   bool Ended() const REQUIRES(mutex) { return state != STARTING && state != RUNNING; }
   void End(RunState end, Ending how) REQUIRES(mutex);
   void EndBy(Ending how) REQUIRES(mutex);          // FAILED if no restart cures it (cause_table.h)

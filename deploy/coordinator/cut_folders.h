@@ -3,7 +3,8 @@
 //
 // Blocking. Thread-compatible. One process at a time changes the folders: the coordinator of the
 // newest generation. Callers look before (RunLog::HasForeignEntry); one that is superseded just
-// after may move a link back, which the next commit corrects, or remove a cut that it finds too old.
+// after may move a link back, which the next commit corrects, or remove a cut that it finds too
+// old.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_CUT_FOLDERS_H_
 #define SATRAP_DEPLOY_COORDINATOR_CUT_FOLDERS_H_
@@ -34,8 +35,8 @@ class CutFolders {
   // RUN/checkpoints or holds another cut; FAILED_PRECONDITION if the cut is of another generation.
   absl::StatusOr<CutEntry> Check(const std::string& name) const;
 
-  // Sets `latest` to the cut that the next generation begins from, and `best` to the best one that it
-  // knows of; without one there is no such link.
+  // Sets `latest` to the cut that the next generation begins from, and `best` to the best one that
+  // it knows of; without one there is no such link.
   absl::Status MoveLinks(const RunLog& log);
 
   // Removes the committed cuts but the newest `keep` and the best ones that these know of, which a

@@ -27,9 +27,9 @@ struct ClaimRequest {
   // Its run_dir is the run's folder, absolute. The rest is the job of a run that begins; a run that
   // goes on has its job in the log.
   JobConfig job;
-  // Somebody resumes the run: `job` is the next generation's, and it begins from the cut of the name
-  // `from`, which the log must have (NameOfCut, common/checkpoint/cut_identity.h); empty: from the
-  // newest.
+  // Somebody resumes the run: `job` is the next generation's, and it begins from the cut of the
+  // name `from`, which the log must have (NameOfCut, common/checkpoint/cut_identity.h); empty: from
+  // the newest.
   bool next_job = false;
   std::string from;
   // How the generation before ended, if it was lost or has failed. May be empty.

@@ -7,12 +7,12 @@
 // failed or the generation could not be claimed, with 0 if it has finished or stopped. A
 // coordinator of a run that has finished before tells those who ask, and exits with 0, too. It
 // leaves the generation's Ending, or its own, where --ending says (common/role/ending.h). One that
-// cannot claim for want of memory, processes or descriptors exits with 75, because they may be there
-// when it is started again.
+// cannot claim for want of memory, processes or descriptors exits with 75, because they may be
+// there when it is started again.
 //
-// Whatever the reason, it waits up to 2 s for file work that is under way when it is to exit, and as
-// long for the last commit of a group's offsets, and no longer, because a disk or a broker may hang.
-// Then the process ends in the middle of the work, as by SIGKILL, which harms nothing
+// Whatever the reason, it waits up to 2 s for file work that is under way when it is to exit, and
+// as long for the last commit of a group's offsets, and no longer, because a disk or a broker may
+// hang. Then the process ends in the middle of the work, as by SIGKILL, which harms nothing
 // (common/checkpoint/run_log.h); old cuts that it has not removed yet are the next coordinator's to
 // remove.
 //
@@ -185,8 +185,8 @@ int CodeOf(const Exit& exit, const CoordinatorFlags& flags) {
   return exit.code;
 }
 
-// Waits for the last commit of a group's offsets. The next generation, and the message of a failure,
-// do not wait for what only tools look at.
+// Waits for the last commit of a group's offsets. The next generation, and the message of a
+// failure, do not wait for what only tools look at.
 void AwaitBrokers(const CoordinatorEngine& engine, RunState state) {
   const int64_t limit_ms = state == FINISHED || state == STOPPED ? kBrokerMs : 0;
   const int64_t deadline_ms = MonotonicMs() + limit_ms;
@@ -254,8 +254,8 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
     // After the file work, which asks for the commit.
     AwaitBrokers(engine, state);
   }
-  // To stop and to destroy these objects is to wait for the disk's thread, for ever if the disk hangs,
-  // and for the connections to brokers, which take a second to close.
+  // To stop and to destroy these objects is to wait for the disk's thread, for ever if the disk
+  // hangs, and for the connections to brokers, which take a second to close.
   if (!disk_is_idle) _exit(CodeOf(exit, flags));
   // The answers that tell of the end may not be on the wire yet. No broker is waited for here.
   server->Shutdown(/*deadline_ms=*/200);

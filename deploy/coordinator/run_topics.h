@@ -1,17 +1,18 @@
 // The topics of a run, in one generation: found before any loader reads, told to all, watched for
 // partitions that are added, and followed by the group's offsets.
 //
-// The first FixSplits of a run turns start and end of its topics into offsets and appends them to the
-// log as a TOPICS entry before any loader is answered; every later generation reads the same ones,
-// however far the topics have moved. If that fails, the run fails with one message, within 15 s if no
-// broker answers. A later generation first checks that the cluster is the same and has the
+// The first FixSplits of a run turns start and end of its topics into offsets and appends them to
+// the log as a TOPICS entry before any loader is answered; every later generation reads the same
+// ones, however far the topics have moved. If that fails, the run fails with one message, within 15
+// s if no broker answers. A later generation first checks that the cluster is the same and has the
 // partitions, and waits broker_wait_seconds for a broker that is away; then the run fails.
 //
-// Partitions that are added while a hybrid run without end trains are appended to the log, then dealt
-// (dealt_topics.h), and told with each heartbeat until the loader knows them; a sync run warns and
-// leaves them out. After a cut is committed, and when a generation begins from one, the offsets up to
-// which it has consumed everything are committed for the job's group, in the background, one commit
-// at a time and the newest first. A failure only warns, and the next cut tries again.
+// Partitions that are added while a hybrid run without end trains are appended to the log, then
+// dealt (dealt_topics.h), and told with each heartbeat until the loader knows them; a sync run
+// warns and leaves them out. After a cut is committed, and when a generation begins from one, the
+// offsets up to which it has consumed everything are committed for the job's group, in the
+// background, one commit at a time and the newest first. A failure only warns, and the next cut
+// tries again.
 //
 // Questions to brokers are asked by tasks of `topic_executor`, which may outlive the engine; their
 // answers are taken where the run's log is written (Host::OnDisk), because most of them end in an
@@ -63,8 +64,9 @@ class RunTopics {
     virtual absl::Status EndedStatus() = 0;
   };
 
-  // `log` is the host's; only calls on disk read it. `position` and `ledger` are of the cut that the
-  // generation begins from, whose offsets the group may not have; null: from nothing. None is owned.
+  // `log` is the host's; only calls on disk read it. `position` and `ledger` are of the cut that
+  // the generation begins from, whose offsets the group may not have; null: from nothing. None is
+  // owned.
   RunTopics(const JobConfig& job, const CoordinatorOptions& options, Host* host, const RunLog* log,
             const RunPosition* position, const LedgerState* ledger);
 
@@ -77,7 +79,8 @@ class RunTopics {
   // On disk: makes it known, and calls `done` on disk when that has succeeded or failed. If the
   // loader calls again meanwhile, the `done` before gets UNAVAILABLE. REQUIRES: !known()
   void Await(uint32_t loader, std::function<void(const absl::Status&)> done);
-  // On disk: what the loaders are told, and what fixes the order of the samples, which does not grow.
+  // On disk: what the loaders are told, and what fixes the order of the samples, which does not
+  // grow.
   const std::vector<StreamTopics>& topics() const { return topics_; }
   const std::vector<StreamTopics>& first_topics() const { return first_topics_; }
 

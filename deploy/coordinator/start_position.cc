@@ -7,8 +7,8 @@
 namespace satrap {
 namespace {
 
-// What validations are judged by: "AUC", or "RMSE of task 'rating'". A job that does not name its task
-// means the first.
+// What validations are judged by: "AUC", or "RMSE of task 'rating'". A job that does not name its
+// task means the first.
 std::string JudgeOf(const JobConfig& job) {
   const EvaluationConfig& evaluation = job.evaluation();
   std::string judge = Metric_Name(evaluation.metric());

@@ -42,7 +42,8 @@ struct CoordinatorView {
 // ended. REQUIRES: the generation is over
 Cause FindCause(const Generation& generation, const CoordinatorView& view);
 
-// What is told of a restart: why, and from where the run goes on. `progress` was read after the end.
+// What is told of a restart: why, and from where the run goes on. `progress` was read after the
+// end.
 std::string RestartText(const Cause& cause, bool is_scaled, int64_t pause_ms,
                         const RunProgress& progress, const StatusAnswer& status);
 

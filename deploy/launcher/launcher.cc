@@ -330,8 +330,8 @@ absl::optional<RunEnd> Launcher::Rep::Pause(int64_t pause_ms, const Ending& last
   return absl::nullopt;
 }
 
-// Nothing of value is lost by SIGKILL: what counts is on the disk, and a role that gets SIGTERM asks
-// for a last cut first.
+// Nothing of value is lost by SIGKILL: what counts is on the disk, and a role that gets SIGTERM
+// asks for a last cut first.
 void Launcher::Rep::EndAll() {
   if (generation == nullptr || generation->AllEnded()) return;
   generation->End(SIGKILL, kKillMs).IgnoreError();

@@ -64,8 +64,8 @@ struct RunEnd {
   std::vector<std::string> warnings;
 };
 
-// Of the beginning of a generation after the first that the launcher starts, in ms of Unix time, as in
-// logs.
+// Of the beginning of a generation after the first that the launcher starts, in ms of Unix time, as
+// in logs.
 struct RestartTimes {
   int64_t seen_unix_ms = 0;     // the generation before is over
   int64_t ended_unix_ms = 0;    // all its processes have ended

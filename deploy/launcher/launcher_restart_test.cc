@@ -283,7 +283,8 @@ TEST_F(LauncherTest, ADamagedLogEndsTheRunAndIsNamed) {
 void ExpectNoneRuns(const std::map<std::string, pid_t>& pids) {
   for (const auto& [name, pid] : pids) {
     while (kill(pid, 0) == 0) {
-      // Not ContentOf: the process may go while its file is read, and only getline takes that calmly.
+      // Not ContentOf: the process may go while its file is read, and only getline takes that
+      // calmly.
       std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
       std::string stat;
       std::getline(file, stat);

@@ -24,12 +24,12 @@ namespace satrap {
 
 class PauseServer final : public rpc::Handler {
  public:
-  // Listens at `address` and answers Status with `status`; from the first wish to stop on as STOPPED
-  // with `stopped`. Errors as GrpcServer::Start. REQUIRES: no coordinator listens there
+  // Listens at `address` and answers Status with `status`; from the first wish to stop on as
+  // STOPPED with `stopped`. Errors as GrpcServer::Start. REQUIRES: no coordinator listens there
   static absl::StatusOr<std::unique_ptr<PauseServer>> Start(const std::string& address,
                                                             StatusAnswer status, Ending stopped);
-  // As Start, for a run that goes on after `last`; `status` and `progress` as for LossText. Null if it
-  // cannot be started.
+  // As Start, for a run that goes on after `last`; `status` and `progress` as for LossText. Null if
+  // it cannot be started.
   static std::unique_ptr<PauseServer> ForRun(const Generation& generation, StatusAnswer status,
                                              const Ending& last, const RunProgress& progress);
   // The address is free when it returns.

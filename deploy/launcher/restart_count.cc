@@ -16,8 +16,8 @@ constexpr int64_t kLongestPauseMs = 30000;
 
 absl::StatusOr<int64_t> RestartCount::AddFailure(const Ending& end, int max_restarts) {
   const Ending before = std::exchange(before_, end);
-  // A coordinator that was told has judged already. Of what it was not told the second time decides,
-  // because the first may be an echo of an end elsewhere.
+  // A coordinator that was told has judged already. Of what it was not told the second time
+  // decides, because the first may be an echo of an end elsewhere.
   if (IsRepeated(end, before) && NoRestartCures(end, before)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "\n  the generation before ended by the same before all roles were ready, so no restart "

@@ -17,11 +17,11 @@ class RestartCount {
   // The count of max_restarts begins anew.
   void OnCut() { since_cut_ = 0; }
   // A generation has ended by `end`, and is not followed by one that somebody has wished. Returns
-  // the pause before the next one in ms: 0, 1, 2, 4, ... 30 s by the restarts since the last cut; at
-  // least 0.1, 0.2, ... 5 s by how many generations in a row have ended before all roles were ready;
-  // and at least what the table of causes says (common/role/cause_table.h). FAILED_PRECONDITION if
-  // there must be no next one; its message continues that of `end`, and is empty for the first
-  // failure of a run without restarts.
+  // the pause before the next one in ms: 0, 1, 2, 4, ... 30 s by the restarts since the last cut;
+  // at least 0.1, 0.2, ... 5 s by how many generations in a row have ended before all roles were
+  // ready; and at least what the table of causes says (common/role/cause_table.h).
+  // FAILED_PRECONDITION if there must be no next one; its message continues that of `end`, and is
+  // empty for the first failure of a run without restarts.
   absl::StatusOr<int64_t> AddFailure(const Ending& end, int max_restarts);
   // A generation was ended by a wish.
   void AddWish() { before_ = Ending(); }

@@ -82,8 +82,8 @@ class RunFolder {
 // (common/file/file_error.h).
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 
-// As WriteFileAtomically, with all that `source` gives to the sink that it is called with. An error of
-// `source` is returned, and a regular file is then left as it was.
+// As WriteFileAtomically, with all that `source` gives to the sink that it is called with. An error
+// of `source` is returned, and a regular file is then left as it was.
 using ByteSink = absl::FunctionRef<absl::Status(absl::string_view bytes)>;
 absl::Status WriteFileAtomically(const std::string& path,
                                  absl::FunctionRef<absl::Status(ByteSink)> source);

@@ -15,8 +15,8 @@
 namespace satrap {
 namespace {
 
-// Both are of all generations and without work that was lost, so their quotient is a speed. The wall
-// time also holds starts, evaluations and saves.
+// Both are of all generations and without work that was lost, so their quotient is a speed. The
+// wall time also holds starts, evaluations and saves.
 double SamplesPerSecond(const RunResult& result) {
   return result.train_seconds() > 0 ? static_cast<double>(result.samples()) / result.train_seconds()
                                     : 0;
@@ -120,6 +120,19 @@ void AppendWarnings(const RunReport& report, std::string* text) {
   for (const std::string& warning : report.warnings) {
     absl::StrAppend(text, "warning      ", warning, "\n");
   }
+  if (report.action == JobConfig::TRAIN && result.steps() == 0) {
+    absl::StrAppend(
+        text,
+        "warning      no step counted: the training data have no good records, or all of "
+        "them weigh nothing (weights of 0, a mask, groups without a pair)\n");
+  }
+  if (result.large_gradient_steps() > 0) {
+    absl::StrAppendFormat(
+        text,
+        "warning      %s, whose squares stay in the optimizers' state: scale the data or clip\n",
+        Counted(result.large_gradient_steps(), "step had a gradient beyond 1e15",
+                "steps had gradients beyond 1e15"));
+  }
   if (result.has_test() && result.test().samples() == 0) {
     absl::StrAppend(text, "warning      the test data has no records\n");
   } else if (result.has_test() && std::isnan(result.test().auc())) {
@@ -215,6 +228,9 @@ std::string ReportJson(const RunReport& report) {
   json.Field("scales", report.scales);
   json.Field("skipped_steps", result.skipped_steps());
   json.Field("overflowed_steps", result.overflowed_steps());
+  if (result.large_gradient_steps() > 0) {
+    json.Field("large_gradient_steps", result.large_gradient_steps());
+  }
   json.Key("warnings");
   json.BeginArray();
   for (const std::string& warning : report.warnings) json.String(warning);

@@ -42,7 +42,7 @@ struct RunReport {
   uint64_t scales = 0;            // and by `satrap scale`
   bool reproducible = false;
   std::string batch_scaling;          // BatchScalingText of the job
-  std::vector<std::string> warnings;  // WarningsOf the job and the result (run_warnings.h)
+  std::vector<std::string> warnings;  // WarningsOf the job and the result (run_warnings.h), then those of data (data_warnings.h)
   // With evaluation.reduce_on_plateau: the product of the reductions of the learning rates.
   absl::optional<double> learning_rate_factor;
   uint32_t reductions = 0;  // that make this product
@@ -58,10 +58,12 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
 //   (samples by train_seconds), valid{...}, test{...} (samples, auc, logloss, normalised_entropy,
 //   calibration; absent if there was no such pass), bayes_auc (synthetic data), quarantined,
 //   empty_lines, batch_scaling (of a job that has it: the effective rates as text),
-//   learning_rate_factor and reductions (of a job with reduce_on_plateau), gradient_norm{last, mean,
-//   steps, clipped_steps} (of a job with gradient_clip_norm), generations, restarts[]{generation,
-//   cause, from_step}, resumes, scales, skipped_steps, overflowed_steps, warnings[], stopped_early, best_step, tables[]{name, rows,
-//   bytes}, rows, bytes (their sums), model_dir, model_digest (hexadecimal; equal models have equal ones), run_dir.
+//   learning_rate_factor and reductions (of a job with reduce_on_plateau), gradient_norm{last,
+//   mean, steps, clipped_steps} (of a job with gradient_clip_norm), generations,
+//   restarts[]{generation, cause, from_step}, resumes, scales, skipped_steps, overflowed_steps,
+//   large_gradient_steps (if there are any), warnings[], stopped_early, best_step, tables[]{name,
+//   rows, bytes}, rows, bytes (their sums), model_dir, model_digest (hexadecimal; equal models have
+//   equal ones), run_dir.
 std::string ReportJson(const RunReport& report);
 
 // The same as text for a terminal; every line ends with a line feed.

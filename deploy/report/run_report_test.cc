@@ -199,6 +199,27 @@ TEST(RunReport, WarnsOfATrainingThatDiverged) {
   EXPECT_THAT(ReportText(report), HasSubstr("warning      the test AUC is not a number"));
 }
 
+TEST(RunReport, WarnsOfATrainingInWhichNoStepCounted) {
+  RunReport report = TrainedReport();
+  report.result.set_steps(0);
+  EXPECT_THAT(ReportText(report), HasSubstr("warning      no step counted"));
+  report.action = JobConfig::EVALUATE;
+  EXPECT_THAT(ReportText(report), Not(HasSubstr("no step counted")));
+}
+
+TEST(RunReport, WarnsOfLargeGradientsAndOfData) {
+  RunReport report = TrainedReport();
+  EXPECT_THAT(ReportJson(report), Not(HasSubstr("large_gradient_steps")));
+  report.result.set_large_gradient_steps(2);
+  report.warnings = {"numeric x is far", "label y: all equal"};
+  EXPECT_THAT(ReportText(report),
+              AllOf(HasSubstr("warning      2 steps had gradients beyond 1e15, whose squares"),
+                    HasSubstr("warning      numeric x is far\nwarning      label y: all equal\n")));
+  EXPECT_THAT(ReportJson(report),
+              AllOf(HasSubstr(R"("large_gradient_steps":2,)"),
+                    HasSubstr(R"("warnings":["numeric x is far","label y: all equal"],)")));
+}
+
 TEST(RunReport, DoesNotWarnOfStepsThatALossScaleWasHalvedFor) {
   RunReport report = TrainedReport();
   report.result.set_steps(245);

@@ -14,16 +14,16 @@
 
 namespace satrap {
 
-// Of a run that has ended: a label rate that moves with the position of records, and validations and
-// tests whose values are doubtful (nn_worker/metrics/doubtful_metrics.h).
+// Of a run that has ended: a label rate that moves with the position of records, and validations
+// and tests whose values are doubtful (nn_worker/metrics/doubtful_metrics.h).
 std::vector<std::string> WarningsOf(const JobConfig& job, const RunResult& result);
 
 // Of a run that trains: a label rate that moves, and a metrics.jsonl that the disk does not take.
 std::vector<std::string> WarningsOf(const TrainProgress& progress);
 
-// The warnings of a run that trains, each once: also if its numbers change, or it goes and comes again.
-// Besides the above, a validation whose values are doubtful, if those of the one before were, too: the
-// first ones may come before the model has learned much.
+// The warnings of a run that trains, each once: also if its numbers change, or it goes and comes
+// again. Besides the above, a validation whose values are doubtful, if those of the one before
+// were, too: the first ones may come before the model has learned much.
 class ProgressWarnings {
  public:
   explicit ProgressWarnings(JobConfig job) : job_(std::move(job)) {}

@@ -4,12 +4,12 @@
 //   const auto writer = CutWriter::Mark(options);      // the mark; returns at once
 //   writer->Start([](const CutWriter::Result& result) { ... });
 //
-// The files are those of row_file.h: one for each table and each aligned range of kPartitionsPerFile
-// partitions that has rows, restricted to the partitions that the table may hold. Up to `threads`
-// files are written at the same time, each by tasks that write one block, so that the executor may
-// have a single thread. A shard's lock is held only while some hundred rows are copied. Files are
-// synced when all rows are read, as far as possible: until then rows that change have to be copied
-// out, and a sync takes long.
+// The files are those of row_file.h: one for each table and each aligned range of
+// kPartitionsPerFile partitions that has rows, restricted to the partitions that the table may
+// hold. Up to `threads` files are written at the same time, each by tasks that write one block, so
+// that the executor may have a single thread. A shard's lock is held only while some hundred rows
+// are copied. Files are synced when all rows are read, as far as possible: until then rows that
+// change have to be copied out, and a sync takes long.
 //
 // Thread-safe. The tables, the executor, the file system and the kill points are not owned and must
 // outlive the tasks.

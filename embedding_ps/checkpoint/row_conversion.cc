@@ -98,8 +98,8 @@ bool KeepStatesAlike(const SegmentConfig& a, const SegmentConfig& b) {
   return TableFingerprint(of_a) == TableFingerprint(of_b);
 }
 
-// The last step of a row in a run whose step 0 follows the last of `steps` steps; of a row that had no
-// last step, one before all of them (row_step.h).
+// The last step of a row in a run whose step 0 follows the last of `steps` steps; of a row that had
+// no last step, one before all of them (row_step.h).
 float CountedAnew(float encoded, int64_t steps) {
   const int64_t last = (encoded == 0 ? -1 : DecodedStep(encoded)) - steps;
   return EncodedStep((last % kRowStepPeriod + kRowStepPeriod) % kRowStepPeriod);

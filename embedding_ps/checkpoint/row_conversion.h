@@ -1,10 +1,11 @@
-// How the rows of a table that another run has saved become rows of this run's: values are taken, and
-// so is the state of each segment that has the same kind of optimizer; the other states begin anew. So
-// do the step numbers of l2_mode TOUCHED, because the steps of this run are counted from 0. The last
-// steps of states that age (semantics GLOBAL, sgd_l1) become as far behind this run's steps as they were
-// behind the end of the other run. A state that this run's rows keep no last step of is aged, by this
-// run's constants, to what it was at that end. And how the rows that a build of before has saved become rows
-// of today (row_form.h), for any reader.
+// How the rows of a table that another run has saved become rows of this run's: values are taken,
+// and so is the state of each segment that has the same kind of optimizer; the other states begin
+// anew. So do the step numbers of l2_mode TOUCHED, because the steps of this run are counted from
+// 0. The last steps of states that age (semantics GLOBAL, sgd_l1) become as far behind this run's
+//    steps as they were
+// behind the end of the other run. A state that this run's rows keep no last step of is aged, by
+// this run's constants, to what it was at that end. And how the rows that a build of before has
+// saved become rows of today (row_form.h), for any reader.
 //
 // Thread-safe: constant once made.
 
@@ -31,13 +32,13 @@ class RowConversion {
   // Of rows that were saved by a table with this id and fingerprint, after `steps` steps of its own
   // (those in which it was not frozen). A manifest
   // does not list the segments of a table, so all combinations of optimizers are tried, with both
-  // semantics, until one has the fingerprint; with more than 3 segments, those in which all segments
-  // have the same. nullopt if none has: names or dims of the segments are others.
+  // semantics, until one has the fingerprint; with more than 3 segments, those in which all
+  // segments have the same. nullopt if none has: names or dims of the segments are others.
   static absl::optional<RowConversion> Find(const EmbeddingTable& table, uint32_t saved_id,
                                             uint64_t fingerprint, uint64_t steps);
 
-  // Of rows of this run, or of one that is scored, saved in the first form of `table`'s own rows after
-  // `steps` of its steps. nullopt: they are others.
+  // Of rows of this run, or of one that is scored, saved in the first form of `table`'s own rows
+  // after `steps` of its steps. nullopt: they are others.
   static absl::optional<RowConversion> OfFirstForm(const EmbeddingTable& table,
                                                    uint64_t fingerprint, uint64_t steps);
 

@@ -69,9 +69,10 @@ struct RowFormat {
 RowFormat RowFormatOf(const EmbeddingTable& table);
 
 // Reads the file that `saved`, from a manifest, says is in `directory`, and calls visit(keys, rows)
-// for each block once its checksum was found right. The rows are [keys.size(), num_floats]. DATA_LOSS, naming the file and, if it is
-// damaged, the offset: it is missing or cut, a byte has changed, its keys do not ascend within its
-// partitions, or it is not the file that `saved` describes.
+// for each block once its checksum was found right. The rows are [keys.size(), num_floats].
+// DATA_LOSS, naming the file and, if it is damaged, the offset: it is missing or cut, a byte has
+// changed, its keys do not ascend within its partitions, or it is not the file that `saved`
+// describes.
 absl::Status ReadRowFile(
     const std::string& directory, const SavedFile& saved, const RowFormat& format,
     FileSystem* file_system,

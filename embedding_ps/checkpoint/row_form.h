@@ -1,8 +1,8 @@
-// The form of rows in cuts that builds of before have written (RowForm::kFirst, common/checkpoint/manifest.h),
-// and how such a row becomes one of today's:
+// The form of rows in cuts that builds of before have written (RowForm::kFirst,
+// common/checkpoint/manifest.h), and how such a row becomes one of today's:
 //
-// - sgd_l1 kept, for each segment, what each weight had paid and what all owed, in dim + 2 floats; now what
-//   a weight owes on either side of 0, in 2 dim + 1.
+// - sgd_l1 kept, for each segment, what each weight had paid and what all owed, in dim + 2 floats;
+//   now what a weight owes on either side of 0, in 2 dim + 1.
 // - last steps were counted modulo 2^24, and now are as in embedding_ps/optimizer/row_step.h.
 //
 // Thread-safe: constant once made.
@@ -31,7 +31,8 @@ StateFloats StateFloatsOf(const SegmentConfig& segment, const RowLayout::Segment
 
 class RowUpgrade {
  public:
-  // Of rows in the first form, saved after `steps` steps of their table, whose form of today has `layout`.
+  // Of rows in the first form, saved after `steps` steps of their table, whose form of today has
+  // `layout`.
   RowUpgrade(const TableConfig& config, const RowLayout& layout, int64_t steps);
 
   size_t first_floats() const { return first_floats_; }  // of a row in the first form

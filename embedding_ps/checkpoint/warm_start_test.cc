@@ -44,8 +44,8 @@ std::unique_ptr<EmbeddingTable> NewTable(const TableConfig& config) {
   return *std::move(table);
 }
 
-// Rows 1 and 2 of tables "users" (id 3) and "items" (id 4) are saved: the values are 10 * key + 0, 1
-// and 2, the states that of the key and 3, 4, ...
+// Rows 1 and 2 of tables "users" (id 3) and "items" (id 4) are saved: the values are 10 * key + 0,
+// 1 and 2, the states that of the key and 3, 4, ...
 class WarmStartTest : public testing::Test {
  protected:
   WarmStartTest() {
@@ -151,8 +151,8 @@ TEST_F(WarmStartTest, FindsTheOptimizersThatAModelWasSavedWith) {
   EXPECT_EQ(row, (Row{10, 11, 12, 13, at, 0}));
 }
 
-// Else a row whose last L2 was added in step 100 of the other run would get none in this run's first
-// 100 steps, like one whose part comes late.
+// Else a row whose last L2 was added in step 100 of the other run would get none in this run's
+// first 100 steps, like one whose part comes late.
 TEST_F(WarmStartTest, TheStepOfTheLastL2BeginsAnew) {
   TableConfig config = Config("users", 3);
   config.mutable_segments(0)->set_l2_mode(SegmentConfig::TOUCHED);
@@ -210,8 +210,8 @@ TEST_F(WarmStartTest, TheLastStepOfSgdL1IsAsFarBehindAsItWas) {
   EXPECT_EQ(StepsPassed(row[10], 3), 4);
 }
 
-// Row 1 was stepped last in step 15 of 20. Its state is that of the run's end only when it has decayed
-// over the 4 steps that it had missed.
+// Row 1 was stepped last in step 15 of 20. Its state is that of the run's end only when it has
+// decayed over the 4 steps that it had missed.
 TEST_F(WarmStartTest, AStateThatAgesNoMoreIsBroughtUpToDateFirst) {
   Save({AdadeltaConfig(TableConfig::GLOBAL, SegmentConfig::OCCURRENCE)});
   for (const auto& [semantics, l2_mode] : {std::pair(TableConfig::LAZY, SegmentConfig::OCCURRENCE),
@@ -224,7 +224,8 @@ TEST_F(WarmStartTest, AStateThatAgesNoMoreIsBroughtUpToDateFirst) {
   }
 }
 
-// Of the 20 steps of the model its table was frozen in 3, and row 1 was stepped last in its own step 15.
+// Of the 20 steps of the model its table was frozen in 3, and row 1 was stepped last in its own
+// step 15.
 TEST_F(WarmStartTest, StepsInWhichTheTableWasFrozenWereNotMissed) {
   const TableConfig global = AdadeltaConfig(TableConfig::GLOBAL, SegmentConfig::OCCURRENCE);
   Save({global});

@@ -1,9 +1,11 @@
-// Numbers of steps that a row keeps, each as one float of its state: the last step that changed something
-// of the row, and how many it has taken. No arithmetic of f32 is done with them, so they go on past 2^24.
+// Numbers of steps that a row keeps, each as one float of its state: the last step that changed
+// something of the row, and how many it has taken. No arithmetic of f32 is done with them, so they
+// go on past 2^24.
 //
-// The float of a last step is 0 until the first one. Then step s, modulo kRowStepPeriod, is the float of
-// that rank in this order: the whole numbers 1 to 2^24, the floats above them, the negative floats that are
-// not subnormal. In hybrid the parts of a step arrive one by one, and a late one after parts of later
+// The float of a last step is 0 until the first one. Then step s, modulo kRowStepPeriod, is the
+// float of that rank in this order: the whole numbers 1 to 2^24, the floats above them, the
+// negative floats that are not subnormal. In hybrid the parts of a step arrive one by one, and a
+// late one after parts of later
 // steps: for the row its step has passed already.
 //
 // Thread-safe: functions of their arguments.
@@ -74,9 +76,10 @@ inline float SkipStep(float encoded_last_step) {
   return EncodedStep(encoded_last_step == 0 ? 0 : DecodedStep(encoded_last_step) + 1);
 }
 
-// The count of a row's own steps after one more, its step `step` of the job: count + 1. Past 2^24, where
-// f32 has every second number, then every fourth, it moves on in the steps whose numbers are multiples of
-// that gap: in the mean over many steps by 1, where adding 1 would leave it where it is for ever.
+// The count of a row's own steps after one more, its step `step` of the job: count + 1. Past 2^24,
+// where f32 has every second number, then every fourth, it moves on in the steps whose numbers are
+// multiples of that gap: in the mean over many steps by 1, where adding 1 would leave it where it
+// is for ever.
 inline float CountOn(float count, int64_t step) {
   if (count < static_cast<float>(kMostExactCount)) return count + 1;
   const float next = FloatOfBits(BitsOfFloat(count) + 1);

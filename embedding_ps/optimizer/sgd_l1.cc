@@ -9,9 +9,9 @@
 namespace satrap {
 namespace {
 
-// All weights owe `due` more. A weight pays what it owes to the side that it is on, up to 0, and what it
-// has paid it owes less there and more to the other side. Where a payment is rounded with the weight, the
-// difference stays owed.
+// All weights owe `due` more. A weight pays what it owes to the side that it is on, up to 0, and
+// what it has paid it owes less there and more to the other side. Where a payment is rounded with
+// the weight, the difference stays owed.
 SATRAP_VECTORIZE_SAME_BITS void StepAndPay(float learning_rate, float due,
                                            const float* __restrict gradient,
                                            float* __restrict values, float* __restrict from_above,

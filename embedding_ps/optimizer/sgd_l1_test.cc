@@ -61,7 +61,8 @@ TEST(SgdL1Test, EachStepIsPaidForAfter40MillionOthers) {
   }
 }
 
-// A payment that is less than half of the weight's last bit is not lost: it stays owed until it counts.
+// A payment that is less than half of the weight's last bit is not lost: it stays owed until it
+// counts.
 TEST(SgdL1Test, ALargeWeightPaysWhatRoundingHeldBack) {
   const auto optimizer = OptimizerOf(Config(1e-6f));
   float value = 1024;

@@ -42,8 +42,10 @@ absl::StatusOr<std::unique_ptr<const CandidateSource>> CandidateSource::Create(c
                                                                                CandidateList list) {
   if (!NeedsCandidateList(job)) return nullptr;
   const CandidatesConfig& config = job.model().candidates();
-  if (list.size() == 0) {
-    return absl::InvalidArgumentError("model.candidates.list: the list has no items");
+  // One item is every sample's own, so there would be nothing to tell it from.
+  if (list.size() < 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model.candidates.list: needs at least two items to learn from, and has ", list.size()));
   }
   if (config.unique() && static_cast<size_t>(config.count()) > list.size()) {
     return absl::InvalidArgumentError(

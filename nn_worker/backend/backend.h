@@ -137,8 +137,10 @@ class Backend : public DeviceMemory,
   // order of the inverse. Otherwise the caller need not make one.
   virtual bool ScattersByRow() const = 0;
 
-  // count, F64 (1, 1), += the number of values of x that are infinite or NaN.
-  virtual void CountNonFinite(Tensor x, Tensor count) = 0;
+  // count, F64 (1, 1), += the number of values of x whose magnitude is above `limit`, or that are
+  // NaN. With the largest float as the limit: those that are not finite. REQUIRES: limit > 0,
+  // finite
+  virtual void CountBeyond(Tensor x, float limit, Tensor count) = 0;
 };
 
 }  // namespace satrap

@@ -172,9 +172,9 @@ void CutEngine::StartCurrent() {
          &CutEngine::OnFolder);
 }
 
-// A disk that hangs gives no error, and its PS answers WAIT for ever: without a limit ranks that wait
-// for this cut would never go on, and other cuts would never be taken. The folder stays, because the
-// commit may have been sent.
+// A disk that hangs gives no error, and its PS answers WAIT for ever: without a limit ranks that
+// wait for this cut would never go on, and other cuts would never be taken. The folder stays,
+// because the commit may have been sent.
 void CutEngine::EndAfterLimit() {
   const double limit_seconds = options_.job.checkpoint().limit_seconds();
   options_.executor->PostAfter(static_cast<int64_t>(limit_seconds * 1e6), [this, limit_seconds,

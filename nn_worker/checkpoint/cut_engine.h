@@ -8,12 +8,14 @@
 //       manifest
 //
 // A cut ends in one of three ways:
-//   committed   the coordinator has it in its log, and the next generation begins from it or a later
+//   committed   the coordinator has it in its log, and the next generation begins from it or a
+//   later
 //               one;
 //   abandoned   something could not be written, the entry of the run's log among it, or the
-//               coordinator could not read it. Every PS is told, and then the folder is removed. The run goes on without it, unless it was the
-//               last cut of the run, or at least the third in a row that was abandoned and 30 s
-//               after the first of them: those are errors;
+//               coordinator could not read it. Every PS is told, and then the folder is removed.
+//               The run goes on without it, unless it was the last cut of the run, or at least the
+//               third in a row that was abandoned and 30 s after the first of them: those are
+//               errors;
 //   an error    a peer is lost, this generation is over, or the cut has not ended
 //               checkpoint.limit_seconds after its beginning: nobody knows here whether the cut is
 //               committed, so its folder stays for the coordinator to judge.
@@ -79,9 +81,9 @@ class CutEngine {
   // `dense` the dense network (Network::Save). `marked` runs when all PSs have marked, unless the
   // cut ends before; then `ended` runs once. After an error the engine ends every further cut with
   // it. Errors: DATA_LOSS if a record was trained twice; FAILED_PRECONDITION if too many cuts in a
-  // row, or the last one, were abandoned; UNAVAILABLE, saying what is missing, after the limit; those
-  // of calls to the PSs and of CommitCut, the latter's FAILED_PRECONDITION as ABORTED, because it
-  // says that this generation is over.
+  // row, or the last one, were abandoned; UNAVAILABLE, saying what is missing, after the limit;
+  // those of calls to the PSs and of CommitCut, the latter's FAILED_PRECONDITION as ABORTED,
+  // because it says that this generation is over.
   // REQUIRES: until `marked` no Update is under way
   void Begin(CutPlan plan, std::vector<LedgerState> released, std::string dense, Marked marked,
              Ended ended);
@@ -95,8 +97,8 @@ class CutEngine {
   struct Cut;
   CutEngine(const Options& options, Ledger ledger);
 
-  // Runs `work` on the disk executor and `then` with its result on the executor, if the cut is still
-  // the current one.
+  // Runs `work` on the disk executor and `then` with its result on the executor, if the cut is
+  // still the current one.
   void OnDisk(std::function<absl::Status()> work, void (CutEngine::*then)(absl::Status));
   // A callback for any thread: runs `then` on the executor if the cut is still the current one.
   template <typename T>

@@ -37,8 +37,8 @@ struct StartModel {
 
 // That of the cut in `cut_folder`; without one that of the model at `init_from` (FindSavedModel);
 // without either an empty one. Errors as FindSavedModel and ReadDense, with what to do about them
-// (common/checkpoint/start_cut.h) if they are the cut's; DATA_LOSS or FAILED_PRECONDITION, naming the
-// file, if it holds no dense network that this program reads.
+// (common/checkpoint/start_cut.h) if they are the cut's; DATA_LOSS or FAILED_PRECONDITION, naming
+// the file, if it holds no dense network that this program reads.
 absl::StatusOr<StartModel> ReadStartModel(const std::string& cut_folder,
                                           const std::string& init_from,
                                           FileSystem* file_system = DiskFileSystem());

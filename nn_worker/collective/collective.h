@@ -55,8 +55,8 @@ class Collective {
   virtual absl::Status AllReduceSum(absl::Span<float> values) = 0;
   virtual absl::Status AllReduceSum(absl::Span<double> values) = 0;
   // Begins AllReduceSum, with the same bits, and returns at once. `values` belong to the call until
-  // it has ended. REQUIRES: no other call of this object, besides Abort and status, before the caller
-  // has seen it end
+  // it has ended. REQUIRES: no other call of this object, besides Abort and status, before the
+  // caller has seen it end
   virtual std::unique_ptr<PendingSum> StartAllReduceSum(absl::Span<float> values) = 0;
 
   // Copies the bytes of rank `root` to every rank. REQUIRES: the same size everywhere
@@ -65,9 +65,9 @@ class Collective {
   // Element r of the result is the bytes that rank r gave. Sizes may differ and may be 0.
   virtual absl::StatusOr<std::vector<std::string>> AllGatherBytes(absl::string_view bytes) = 0;
 
-  // Element r of `bytes` goes to rank r, and element r of the result is what rank r gave for this one.
-  // Sizes may differ and may be 0. Both are whole in memory: who has much to give calls it often, with
-  // pieces. REQUIRES: an element for each rank
+  // Element r of `bytes` goes to rank r, and element r of the result is what rank r gave for this
+  // one. Sizes may differ and may be 0. Both are whole in memory: who has much to give calls it
+  // often, with pieces. REQUIRES: an element for each rank
   virtual absl::StatusOr<std::vector<std::string>> AllToAllBytes(
       absl::Span<const std::string> bytes) = 0;
 

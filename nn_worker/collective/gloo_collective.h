@@ -32,8 +32,8 @@ struct GlooOptions {
 };
 
 // Connects to all other ranks. `store` is used during the call only. UNAVAILABLE, naming the
-// reason, if that fails or takes longer than `connect_timeout_ms`. Errors of OwnAddressOf (own_address.h),
-// before anything is connected.
+// reason, if that fails or takes longer than `connect_timeout_ms`. Errors of OwnAddressOf
+// (own_address.h), before anything is connected.
 absl::StatusOr<std::unique_ptr<Collective>> NewGlooCollective(const GlooOptions& options,
                                                               RendezvousStore* store);
 

@@ -1,5 +1,5 @@
-// The address of this machine at which the other ranks reach it. Gloo takes a host unchecked: where the
-// name does not resolve it reads an address list that nobody has made.
+// The address of this machine at which the other ranks reach it. Gloo takes a host unchecked: where
+// the name does not resolve it reads an address list that nobody has made.
 //
 // Thread-safe: a function of its argument and of the machine.
 
@@ -13,9 +13,10 @@
 
 namespace satrap {
 
-// The first address of `host` that a socket can be bound to, as text. `host` is a name or an address, of
-// IPv4 or IPv6, the latter also in brackets, without a port. All errors name it: INVALID_ARGUMENT if it cannot be
-// a host, UNAVAILABLE if it does not resolve, as of a name that is about to be made known,
+// The first address of `host` that a socket can be bound to, as text. `host` is a name or an
+// address, of IPv4 or IPv6, the latter also in brackets, without a port. All errors name it:
+// INVALID_ARGUMENT if it cannot be a host, UNAVAILABLE if it does not resolve, as of a name that is
+// about to be made known,
 // FAILED_PRECONDITION if none of its addresses is this machine's.
 absl::StatusOr<std::string> OwnAddressOf(absl::string_view host);
 

@@ -11,8 +11,9 @@
 
 namespace satrap {
 
-// The first of 0 to count - 1 for which `check` is OK. NOT_FOUND refuses one, and the next is asked; the
-// last refusal if there is no other. Any other error of `check` ends the search. REQUIRES: count >= 1
+// The first of 0 to count - 1 for which `check` is OK. NOT_FOUND refuses one, and the next is
+// asked; the last refusal if there is no other. Any other error of `check` ends the search.
+// REQUIRES: count >= 1
 inline absl::StatusOr<int> FirstAccepted(int count, absl::FunctionRef<absl::Status(int)> check) {
   absl::Status refusal;
   for (int i = 0; i < count; ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -70,7 +71,7 @@ absl::Status Network::Rep::Allocate() {
   first.clean_steps = gradient_scale.clean_steps;
   WriteControl(first);
   ASSIGN_OR_RETURN(step_sums, AllocateTensor(backend, DType::kF32, 1, kNumStepSums));
-  ASSIGN_OR_RETURN(non_finite, AllocateTensor(backend, DType::kF64, 1, 1));
+  ASSIGN_OR_RETURN(num_beyond, AllocateTensor(backend, DType::kF64, 1, 1));
   ASSIGN_OR_RETURN(pass_numbers, AllocatePassNumbers(backend));
   return absl::OkStatus();
 }
@@ -377,17 +378,21 @@ absl::Status Network::Backward() {
   return rep_->Backward(0, rep_->nodes.size());
 }
 
-int64_t Network::CountNonFiniteGradients() {
+int64_t Network::CountGradientsBeyond(float limit) {
   Backend* backend = rep_->backend;
-  backend->Fill(rep_->non_finite, 0);
-  backend->CountNonFinite(rep_->gradients, rep_->non_finite);
+  backend->Fill(rep_->num_beyond, 0);
+  backend->CountBeyond(rep_->gradients, limit, rep_->num_beyond);
   for (const Tensor& block : rep_->memory.input_gradient_blocks) {
-    backend->CountNonFinite(block.FirstRows(rep_->samples), rep_->non_finite);
+    backend->CountBeyond(block.FirstRows(rep_->samples), limit, rep_->num_beyond);
   }
   for (const Tensor& block : rep_->memory.part_gradient_blocks) {
-    backend->CountNonFinite(block.FirstRows(rep_->pass.candidates), rep_->non_finite);
+    backend->CountBeyond(block.FirstRows(rep_->pass.candidates), limit, rep_->num_beyond);
   }
-  return static_cast<int64_t>(ReadDoubles(backend, rep_->non_finite)[0]);
+  return static_cast<int64_t>(ReadDoubles(backend, rep_->num_beyond)[0]);
+}
+
+int64_t Network::CountNonFiniteGradients() {
+  return CountGradientsBeyond(std::numeric_limits<float>::max());
 }
 
 absl::Status Network::StartReduce() {

@@ -98,8 +98,9 @@ class Network {
   absl::Status StartReduce();
   // Waits for the sums. REQUIRES: StartReduce
   absl::Status FinishReduce();
-  // Gradients of parameters (before the reduction: this rank's; after: all ranks', which finds sums
-  // that are too large as well) and of inputs that are not finite. Waits for the backend.
+  // Of parameters (this rank's; after the reduction all ranks') and inputs, scaled. Wait for the
+  // backend.
+  int64_t CountGradientsBeyond(float limit);  // in magnitude, or NaN
   int64_t CountNonFiniteGradients();
 
   // The squares, summed, of the gradients as Step(step, totals) takes them: normalised, with L2 and

@@ -56,8 +56,8 @@ struct Network::Rep {
   void Loss();
   // Of nodes [begin, end), from the last to the first.
   absl::Status Backward(size_t begin, size_t end);
-  // The stages of a training pass of N nodes: stage i < N is Forward of node i, stage N is Loss, and
-  // stage N + 1 + i is Backward of node N - 1 - i.
+  // The stages of a training pass of N nodes: stage i < N is Forward of node i, stage N is Loss,
+  // and stage N + 1 + i is Backward of node N - 1 - i.
   size_t loss_stage() const { return nodes.size(); }
   size_t num_stages() const { return 2 * nodes.size() + 1; }
   absl::Status RunStages(size_t begin, size_t end);
@@ -127,7 +127,7 @@ struct Network::Rep {
   Tensor step_sums;              // (1, kNumStepSums)
   absl::optional<TaskLosses> losses;
   std::vector<Tensor> packed_outputs;  // by task (max_samples, outputs), without gaps
-  Tensor non_finite;                   // F64 (1, 1)
+  Tensor num_beyond;                   // F64 (1, 1)
 
   DenseStart start;  // of a run that began from a model
 

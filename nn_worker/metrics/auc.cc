@@ -47,8 +47,8 @@ const uint64_t* EndOfEqual(const uint64_t* begin, const uint64_t* end) {
   return at;
 }
 
-// The weights of equal entries become their sum: the 24 leading bits and what is left, which together
-// are exact for up to 2^48 samples of weight 1.
+// The weights of equal entries become their sum: the 24 leading bits and what is left, which
+// together are exact for up to 2^48 samples of weight 1.
 size_t JoinEqual(uint64_t* entries, size_t count) {
   const uint64_t* const end = entries + count;
   uint64_t* out = entries;
@@ -138,9 +138,9 @@ absl::Status Auc::Merge(Collective* collective) {
   return absl::OkStatus();
 }
 
-// Each rank is to get an equal share of the entries. The key of the entry that is the first of a share
-// is found from its leading byte to its last, by counting the entries whose keys begin as it does by
-// their next byte: that of a model which gives nearly equal scores, too.
+// Each rank is to get an equal share of the entries. The key of the entry that is the first of a
+// share is found from its leading byte to its last, by counting the entries whose keys begin as it
+// does by their next byte: that of a model which gives nearly equal scores, too.
 absl::StatusOr<std::vector<uint32_t>> Auc::FindBorders(Collective* collective) const {
   constexpr int kValues = 256;  // of a byte
   const int ranks = collective->size();

@@ -1,12 +1,12 @@
 // The area under the ROC curve, exactly: P(score of a positive > score of a negative) + 1/2
 // P(equal), weighted.
 //
-// Merge divides the scores among the ranks by range, equal ones on one rank, and each rank sorts and
-// adds up its range. So the result does not depend on how samples were divided among ranks (up to the
-// rounding of sums of weights; exactly if all weights are 1).
+// Merge divides the scores among the ranks by range, equal ones on one rank, and each rank sorts
+// and adds up its range. So the result does not depend on how samples were divided among ranks (up
+// to the rounding of sums of weights; exactly if all weights are 1).
 //
-// Memory: 8 bytes for each sample of this rank, while samples are added and in Merge: its range then
-// takes the place of its samples. Equal scores of one class are joined, so they take less.
+// Memory: 8 bytes for each sample of this rank, while samples are added and in Merge: its range
+// then takes the place of its samples. Equal scores of one class are joined, so they take less.
 //
 // Thread-compatible.
 

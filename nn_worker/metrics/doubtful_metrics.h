@@ -1,5 +1,5 @@
-// Values of an evaluation pass that no model should have: then something is wrong with the data or the
-// job, and nobody looks at numbers that are only printed.
+// Values of an evaluation pass that no model should have: then something is wrong with the data or
+// the job, and nobody looks at numbers that are only printed.
 //
 // Thread-safe: a function of its arguments.
 
@@ -18,8 +18,8 @@ namespace satrap {
 
 // A line for each task with a normalised entropy above 1, an AUC below .45 or a calibration outside
 // [.5, 2], if it has 100 samples of each class at least: which, and what most likely is the cause.
-// Without a line end. `pass` names the data: "test". `train_label_rate`: of the records that the task
-// that is judged was trained on; absent: not known.
+// Without a line end. `pass` names the data: "test". `train_label_rate`: of the records that the
+// task that is judged was trained on; absent: not known.
 std::vector<std::string> DoubtfulMetrics(const JobConfig& job, absl::string_view pass,
                                          const MetricValues& values,
                                          absl::optional<double> train_label_rate);

@@ -1,5 +1,5 @@
-// Gives each entry of a metric to the rank that judges it, in pieces: what is under way at a time is
-// small against the entries, and the memory of what was given is free for what is received.
+// Gives each entry of a metric to the rank that judges it, in pieces: what is under way at a time
+// is small against the entries, and the memory of what was given is free for what is received.
 //
 // Thread-safe: a function of its arguments.
 

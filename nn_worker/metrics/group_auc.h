@@ -1,15 +1,17 @@
-// GAUC, weighted by samples (Zhu et al., "Deep Interest Network" (2018), section 6.2, with impressions
-// as weights): how well scores rank samples within a group, such as the impressions of one user.
+// GAUC, weighted by samples (Zhu et al., "Deep Interest Network" (2018), section 6.2, with
+// impressions as weights): how well scores rank samples within a group, such as the impressions of
+// one user.
 //
 //   GAUC = sum over groups of n * AUC / sum over groups of n
 //
-// AUC is that of the group's samples (auc.h: weighted, ties one half) and n the sum of their weights.
-// Groups of one class have no AUC and are left out, and counted. Undefined (NaN) without a group of
-// both classes, or if a score is NaN.
+// AUC is that of the group's samples (auc.h: weighted, ties one half) and n the sum of their
+// weights. Groups of one class have no AUC and are left out, and counted. Undefined (NaN) without a
+// group of both classes, or if a score is NaN.
 //
-// Each group is computed by one rank, hash(group) mod W, from the samples of all ranks, and sums over
-// groups are rounded once, so the bits do not depend on W. Memory: 16 bytes for each sample of this
-// rank; in Merge those of its groups take their place. The samples of one group lie on one rank.
+// Each group is computed by one rank, hash(group) mod W, from the samples of all ranks, and sums
+// over groups are rounded once, so the bits do not depend on W. Memory: 16 bytes for each sample of
+// this rank; in Merge those of its groups take their place. The samples of one group lie on one
+// rank.
 
 #ifndef SATRAP_NN_WORKER_METRICS_GROUP_AUC_H_
 #define SATRAP_NN_WORKER_METRICS_GROUP_AUC_H_

@@ -18,8 +18,8 @@ void VisitMetrics(const MetricValues& values,
                   absl::FunctionRef<void(const char* name, uint64_t value)> count);
 
 // For people: "AUC 0.71234, logloss 0.51234, NE 0.9123", or "RMSE 0.92345, MAE 0.72345". The
-// calibration is left out, because that of one checkpoint says little (docs/quality.md). A loss over
-// candidates has no metric here, and the text says so: what its towers retrieve is judged.
+// calibration is left out, because that of one checkpoint says little (docs/quality.md). A loss
+// over candidates has no metric here, and the text says so: what its towers retrieve is judged.
 std::string MetricsText(const MetricValues& values);
 
 }  // namespace satrap

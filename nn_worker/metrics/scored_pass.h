@@ -1,4 +1,5 @@
-// A pass over made-up samples, scored by ranks that are threads of one program: what a metric costs.
+// A pass over made-up samples, scored by ranks that are threads of one program: what a metric
+// costs.
 
 #ifndef SATRAP_NN_WORKER_METRICS_SCORED_PASS_H_
 #define SATRAP_NN_WORKER_METRICS_SCORED_PASS_H_

@@ -1,6 +1,6 @@
-// A growing list of entries that is read once, in ascending order: the samples of a metric. It lies in
-// blocks, so that growing copies nothing and giving entries away frees memory. Blocks are sorted on
-// their own, and reading merges them, so sorting needs no memory besides.
+// A growing list of entries that is read once, in ascending order: the samples of a metric. It lies
+// in blocks, so that growing copies nothing and giving entries away frees memory. Blocks are sorted
+// on their own, and reading merges them, so sorting needs no memory besides.
 //
 // With JoinEntries the entries of a full block are joined, so equal ones take little memory however
 // many there are.

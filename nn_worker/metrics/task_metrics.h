@@ -5,8 +5,8 @@
 //   BPR                     AUC; GAUC with groups
 //   SOFTMAX_CROSS_ENTROPY   log loss
 //
-// and the number of its samples, with two classes also that of its positives. All but these numbers are
-// weighted. Thread-compatible.
+// and the number of its samples, with two classes also that of its positives. All but these numbers
+// are weighted. Thread-compatible.
 
 #ifndef SATRAP_NN_WORKER_METRICS_TASK_METRICS_H_
 #define SATRAP_NN_WORKER_METRICS_TASK_METRICS_H_
@@ -32,8 +32,8 @@ class TaskMetrics {
   // REQUIRES: as the metrics'; the sizes of spans are equal, except those that are empty
   void Add(const ScoredSamples& samples);
 
-  // The metrics of the samples of all ranks, and begins anew. Every rank calls it, and gets the same
-  // bits. Errors are PassMetric::Merge's.
+  // The metrics of the samples of all ranks, and begins anew. Every rank calls it, and gets the
+  // same bits. Errors are PassMetric::Merge's.
   absl::StatusOr<MetricValues> Merge(Collective* collective);
 
  private:

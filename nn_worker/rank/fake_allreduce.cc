@@ -58,6 +58,7 @@ void FakeAllreduce::FinishStep() {
     all.labelled = all.samples;
     all.positives = orders_->label_rate(step.number) * static_cast<double>(all.samples);
   }
+  all.large = all.finite && orders_->large_steps.count(step.number) > 0;
   if (all.weight > 0) {
     all.normalizer = StepNormalizer(all.weight, all.samples, orders_->global_batch_size);
   }

@@ -1,5 +1,5 @@
-// What a test of RankEngines orders of its FakeCluster, and what it finds in it afterwards. The peers
-// of the ranks, which the cluster is made of, share both.
+// What a test of RankEngines orders of its FakeCluster, and what it finds in it afterwards. The
+// peers of the ranks, which the cluster is made of, share both.
 
 #ifndef SATRAP_NN_WORKER_RANK_FAKE_RECORD_H_
 #define SATRAP_NN_WORKER_RANK_FAKE_RECORD_H_
@@ -25,6 +25,7 @@ struct FakeOrders {
   std::set<uint64_t> not_finite_steps;
   // The part of a step's samples that is positive; null: labels are not of two classes.
   std::function<double(uint64_t step)> label_rate;
+  std::set<uint64_t> large_steps;  // of the finite ones
   int64_t global_batch_size = 1;
   // The squares of each step's dense gradient; 0: the job has no gradient_clip_norm. Embedding
   // workers answer pushes with twice as many.

@@ -1,18 +1,19 @@
-// Whether the label rate moves with the position of records: a file in the order of time, say, of which
-// a shuffle over a part of it leaves the order of the parts. The model then ends with the labels of the
-// last records.
+// Whether the label rate moves with the position of records: a file in the order of time, say, of
+// which a shuffle over a part of it leaves the order of the parts. The model then ends with the
+// labels of the last records.
 //
-// The records of epoch 0 are counted in the order in which they were trained, in at most kMostWindows
-// windows of equally many steps. When there are as many, two neighbours become one, so memory is
-// constant. The rate moves if both hold, with p the rate of all N records and chi-square that of K
-// windows:
+// The records of epoch 0 are counted in the order in which they were trained, in at most
+// kMostWindows windows of equally many steps. When there are as many, two neighbours become one, so
+// memory is constant. The rate moves if both hold, with p the rate of all N records and chi-square
+// that of K windows:
 //
 //   chi-square - (K - 1) > kDeviations sqrt(2 (K - 1))    it is not chance
-//   (chi-square - (K - 1)) / N > kShare                   nor is it small: this is the variance between
+//   (chi-square - (K - 1)) / N > kShare                   nor is it small: this is the variance
+//   between
 //                                                         windows, noise taken off, by p (1 - p)
 //
-// Real logs of any size fail the first, because nothing in them is quite even; but they stay a factor of
-// seven under the second, and a log in the order of time a factor of two above it.
+// Real logs of any size fail the first, because nothing in them is quite even; but they stay a
+// factor of seven under the second, and a log in the order of time a factor of two above it.
 //
 // Not thread-safe.
 

@@ -25,6 +25,7 @@ struct PartGradients {
   Buffer payload;
   uint64_t values = 0;     // in all sections
   rpc::WireLosses losses;  // of those values
+  bool large = false;      // a sum is beyond kLargeGradient (step_trainer.h), or not finite
 };
 
 }  // namespace satrap

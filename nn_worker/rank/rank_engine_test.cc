@@ -180,6 +180,18 @@ TEST(RankEngineHybridTest, AStepThatIsNotFiniteCountsAndIsPushedWithoutGradients
   EXPECT_EQ(cluster.results[0].skipped_steps(), 1u);
 }
 
+TEST(RankEngineHybridTest, AStepWithALargeGradientIsCountedAndPushedWithItsGradients) {
+  FakeCluster cluster(Hybrid(1, 1), 1);
+  cluster.large_steps = {1};
+  cluster.PutEpoch(TRAIN_STREAM, 0, 3);
+  cluster.End(TEST_STREAM, 0);
+  ASSERT_TRUE(cluster.StartAndRun());
+  EXPECT_TRUE(cluster.pushes[1].step.finite());
+  EXPECT_TRUE(cluster.pushes[1].has_gradients);
+  EXPECT_EQ(cluster.results[0].skipped_steps(), 0u);
+  EXPECT_EQ(cluster.results[0].large_gradient_steps(), 1u);
+}
+
 TEST(RankEngineHybridTest, TooManySkippedStepsInARowEndTheRunOnEveryRank) {
   RankOptions options = Hybrid(2, 1);
   options.max_skipped_steps_in_a_row = 3;

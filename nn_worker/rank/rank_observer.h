@@ -23,7 +23,8 @@ struct StepEvent {
   double weight = 0;
   double loss = 0;  // sum of weighted losses
   bool finite = true;
-  double loss_scale = 0;                              // for the next step; 0: the job has none
+  bool large = false;     // it was finite, and had a gradient beyond kLargeGradient
+  double loss_scale = 0;  // for the next step; 0: the job has none
   absl::optional<MovingLabelRate> moving_label_rate;  // as far as it is known (label_order.h)
   bool had_part = false;
   int staleness = 0;  // of this rank's part
@@ -52,8 +53,8 @@ class RankObserver {
   // has trained all it will.
   virtual void OnPhase(absl::string_view phase) = 0;
   virtual void OnStep(const StepEvent& event) = 0;
-  // With gradient_clip_norm: the norm of all gradients of a finite step, before they were multiplied
-  // by `clip_factor`. Comes after its OnStep.
+  // With gradient_clip_norm: the norm of all gradients of a finite step, before they were
+  // multiplied by `clip_factor`. Comes after its OnStep.
   virtual void OnGradientNorm(double /*norm*/, float /*clip_factor*/) {}
   virtual void OnEvaluation(const EvaluationEvent& event) = 0;
   virtual void OnCutBegun() {}

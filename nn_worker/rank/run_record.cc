@@ -24,6 +24,9 @@ RunRecord::RunRecord(const EvaluationConfig& evaluation, const RunPosition& posi
   if (position.overflowed_steps() > 0) {
     result_.set_overflowed_steps(position.overflowed_steps());
   }
+  if (position.large_gradient_steps() > 0) {
+    result_.set_large_gradient_steps(position.large_gradient_steps());
+  }
   if (position.stopped_early()) result_.set_stopped_early(true);
   if (position.has_gradient_norms()) {
     *result_.mutable_gradient_norms() = position.gradient_norms();
@@ -82,6 +85,9 @@ void RunRecord::FillPosition(RunPosition* position) const {
   if (result_.overflowed_steps() > 0) position->set_overflowed_steps(result_.overflowed_steps());
   if (!labels_.state().samples().empty()) *position->mutable_label_windows() = labels_.state();
   position->set_skipped_steps_in_a_row(skipped_in_a_row_);
+  if (result_.large_gradient_steps() > 0) {
+    position->set_large_gradient_steps(result_.large_gradient_steps());
+  }
   position->set_train_seconds(static_cast<double>(trained_us_) * 1e-6);
   if (loss_scale_.has_value()) *position->mutable_loss_scale() = *loss_scale_;
   if (plateau_.has_value()) *position->mutable_plateau() = plateau_->state();

@@ -1,6 +1,6 @@
-// What a run has counted so far: steps, samples, validations and the best of them, time of training.
-// It begins with the position of a cut and fills in those of later cuts and the result, so a figure
-// that is kept here survives every restart.
+// What a run has counted so far: steps, samples, validations and the best of them, time of
+// training. It begins with the position of a cut and fills in those of later cuts and the result,
+// so a figure that is kept here survives every restart.
 //
 // Not thread-safe. A function of what it is told, so all ranks have the same record, except for the
 // time of training.
@@ -43,11 +43,16 @@ class RunRecord {
   void CountStep(uint64_t samples, bool finite,
                  const absl::optional<LossScaleState>& loss_scale = absl::nullopt);
 
+  // The last step was finite and had a gradient beyond kLargeGradient.
+  void CountLargeGradient() {
+    result_.set_large_gradient_steps(result_.large_gradient_steps() + 1);
+  }
+
   // In the place of what the last step was counted with.
   void SetLossScale(const absl::optional<LossScaleState>& loss_scale) { loss_scale_ = loss_scale; }
 
-  // The last step was of epoch 0 and had so many samples with labels of two classes, which add up to
-  // `positives`.
+  // The last step was of epoch 0 and had so many samples with labels of two classes, which add up
+  // to `positives`.
   void AddLabels(uint64_t samples, double positives) { labels_.AddStep(samples, positives); }
   // Absent: it does not move, that is not known yet, or the records have no order.
   absl::optional<MovingLabelRate> moving_label_rate() const;

@@ -196,6 +196,18 @@ TEST(RunRecordTest, CountsOnFromThePosition) {
   EXPECT_EQ(result.train_seconds(), 13);
 }
 
+TEST(RunRecordTest, StepsWithLargeGradientsSurviveARestart) {
+  RunRecord before(EvaluationConfig(), RunPosition());
+  RunPosition position;
+  before.FillPosition(&position);
+  EXPECT_FALSE(position.has_large_gradient_steps()) << "positions of other runs stay as they were";
+  before.CountLargeGradient();
+  before.FillPosition(&position);
+  RunRecord after(EvaluationConfig(), position);
+  after.CountLargeGradient();
+  EXPECT_EQ(after.Result().large_gradient_steps(), 2u);
+}
+
 TEST(RunRecordTest, AValidationIsOfItsStepAndOnlyOfThat) {
   RunRecord record(EvaluationConfig(), FullPosition());
   EXPECT_FALSE(record.is_validated());

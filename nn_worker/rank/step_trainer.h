@@ -6,9 +6,9 @@
 //
 // Methods are called on the engine's serial executor, one at a time: the next call comes after
 // `done` of the last. Prepare alone may come in between. A call does not block; its `done` runs
-// exactly once, on any thread, possibly before the call returns. Methods marked collective are called
-// by every rank in the same order, and complete only when every rank has called them. A status that is
-// not OK ends the run.
+// exactly once, on any thread, possibly before the call returns. Methods marked collective are
+// called by every rank in the same order, and complete only when every rank has called them. A
+// status that is not OK ends the run.
 
 #ifndef SATRAP_NN_WORKER_RANK_STEP_TRAINER_H_
 #define SATRAP_NN_WORKER_RANK_STEP_TRAINER_H_
@@ -28,7 +28,12 @@
 
 namespace satrap {
 
-// What one rank contributes to a step's sums besides its gradients, and what all of them know alike.
+// A gradient beyond this, as it is sent and without the loss scale, is finite, and so far from all
+// others that the square of it fills an optimizer's state for good. Such steps are counted.
+inline constexpr float kLargeGradient = 1e15f;
+
+// What one rank contributes to a step's sums besides its gradients, and what all of them know
+// alike.
 struct StepFlags {
   bool idle = false;        // it has no part, and gets none before a stop or the end of the epoch
   bool stop = false;        // it wants training to end
@@ -38,7 +43,8 @@ struct StepFlags {
   float learning_rate_factor = 1;
 };
 
-// The result of a step, from the sums over all ranks: the same on every rank, except for `gradients`.
+// The result of a step, from the sums over all ranks: the same on every rank, except for
+// `gradients`.
 struct StepResult {
   uint64_t samples = 0;  // over all ranks
   float weight = 0;      // sum of sample weights over all ranks; 0: the step does not count
@@ -53,11 +59,12 @@ struct StepResult {
   // summed. The network has not stepped yet; that is EndStep's.
   absl::optional<double> dense_squares;
   int idle_ranks = 0;
-  bool finite = true;                         // the dense and embedding gradients of all ranks are
-  bool stop = false;                          // a rank wants training to end
-  bool cut = false;                           // a cut is due
-  bool validation = false;                    // one is due by the clock
-  float learning_rate_factor = 1;             // that of the flags
+  bool finite = true;              // the dense and embedding gradients of all ranks are
+  bool large = false;              // one of these is beyond kLargeGradient; only if finite
+  bool stop = false;               // a rank wants training to end
+  bool cut = false;                // a cut is due
+  bool validation = false;         // one is due by the clock
+  float learning_rate_factor = 1;  // that of the flags
   absl::optional<LossScaleState> loss_scale;  // for the next step; not set if the job has none
   PartGradients gradients;  // of this rank's part; empty without one, or if not finite
 };
@@ -76,27 +83,27 @@ class PreparedPart {
 
 class StepTrainer {
  public:
-  // The most parts that are prepared and whose steps have not ended: the one of the running step, and
-  // the next one.
+  // The most parts that are prepared and whose steps have not ended: the one of the running step,
+  // and the next one.
   static constexpr int kPreparedParts = 2;
 
   virtual ~StepTrainer() = default;
 
-  // Takes a part that a later JoinStep will train, and does beforehand what needs neither the network
-  // nor the other ranks. That may overlap with the running step, and with whatever else the rank
-  // waits for. An error of the part is JoinStep's. Not collective. REQUIRES: parts are joined in the
-  // order in which they are prepared; at most kPreparedParts
+  // Takes a part that a later JoinStep will train, and does beforehand what needs neither the
+  // network nor the other ranks. That may overlap with the running step, and with whatever else the
+  // rank waits for. An error of the part is JoinStep's. Not collective. REQUIRES: parts are joined
+  // in the order in which they are prepared; at most kPreparedParts
   virtual std::unique_ptr<PreparedPart> Prepare(PartInput part) = 0;
 
-  // Collective. Trains step `step` (from 0): forward and backward of this rank's part, the reduction
-  // over all ranks, and one dense optimizer step if the global weight is positive and everything is
-  // finite. `part` may be null: the rank then joins with an empty batch.
+  // Collective. Trains step `step` (from 0): forward and backward of this rank's part, the
+  // reduction over all ranks, and one dense optimizer step if the global weight is positive and
+  // everything is finite. `part` may be null: the rank then joins with an empty batch.
   virtual void JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                         absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) = 0;
 
-  // Collective. Ends a step whose result has dense_squares: one dense optimizer step, with gradients
-  // multiplied by ClipFactor of `squares` (common/numeric/clip_factor.h), those of all gradients of
-  // the step, dense and embedding.
+  // Collective. Ends a step whose result has dense_squares: one dense optimizer step, with
+  // gradients multiplied by ClipFactor of `squares` (common/numeric/clip_factor.h), those of all
+  // gradients of the step, dense and embedding.
   virtual void EndStep(double squares, absl::AnyInvocable<void(absl::StatusOr<StepEnd>)> done) = 0;
 
   // Adds a part of an evaluation pass to the pass's metrics. Not collective.
@@ -106,11 +113,12 @@ class StepTrainer {
   // bits on every rank.
   virtual void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) = 0;
 
-  // Collective. Begins a cut: hands rank 0 what every rank has released, has every embedding PS mark
-  // its rows and copies the dense state. `done` runs when all ranks know that every PS has marked,
-  // or that the cut could not begin. The cut is then written while training goes on, and when that
-  // has ended, `ended` runs, on rank 0 only: before the `done` of an AwaitCut, in whatever order with
-  // the `done` of this call. If a cut is being written still, the next one begins after it.
+  // Collective. Begins a cut: hands rank 0 what every rank has released, has every embedding PS
+  // mark its rows and copies the dense state. `done` runs when all ranks know that every PS has
+  // marked, or that the cut could not begin. The cut is then written while training goes on, and
+  // when that has ended, `ended` runs, on rank 0 only: before the `done` of an AwaitCut, in
+  // whatever order with the `done` of this call. If a cut is being written still, the next one
+  // begins after it.
   virtual void BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
                         absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) = 0;
 

@@ -1,6 +1,6 @@
-// Says so when a rank has not finished a step for a while, and what it is doing: a StepTrainer in front of
-// another that notes which call is in progress. A scored part and the end of any other call count as a step
-// does.
+// Says so when a rank has not finished a step for a while, and what it is doing: a StepTrainer in
+// front of another that notes which call is in progress. A scored part and the end of any other
+// call count as a step does.
 //
 // Thread-safe as a StepTrainer.
 
@@ -26,9 +26,9 @@ class StepWatch final : public StepTrainer {
   // What it is doing, and for how many seconds it has not finished. On the executor.
   using Tell = std::function<void(const std::string& doing, int64_t seconds)>;
 
-  // Nothing is owned but `tell`; `inner` and `activity` outlive this object, and the executor its tasks. The
-  // clock starts. `tell` is called after kLateUs, and then when twice the time has passed; not after Stop
-  // or the end of this object.
+  // Nothing is owned but `tell`; `inner` and `activity` outlive this object, and the executor its
+  // tasks. The clock starts. `tell` is called after kLateUs, and then when twice the time has
+  // passed; not after Stop or the end of this object.
   StepWatch(StepTrainer* inner, const Activity* activity, Executor* executor, Tell tell);
   ~StepWatch() override;
 

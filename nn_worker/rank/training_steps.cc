@@ -109,8 +109,8 @@ void TrainingSteps::MaybeJoin() {
 // without a part. It waits that long even if it will request no more parts: ranks that only wait
 // for the answers to their last pushes would otherwise run empty steps as fast as they can.
 //
-// A timer of a quiet time may be later than what is due after data has come again, so an earlier one
-// is set beside it; the later one then finds nothing to do.
+// A timer of a quiet time may be later than what is due after data has come again, so an earlier
+// one is set beside it; the later one then finds nothing to do.
 void TrainingSteps::JoinWithoutPartWhenDue() {
   const int64_t due_us = last_step_end_us_ + IdleStepUs();
   const int64_t left_us = due_us - executor_->NowUs();
@@ -150,7 +150,8 @@ void TrainingSteps::Join(bool idle) {
   flags.stop = stop_requested_;
   flags.cut = peers_.cuts->IsDue(step, /*counts=*/prepared != nullptr);
   flags.validation = validation_clock_.IsDue(step, executor_->NowUs());
-  // Validations come between steps, when all ranks are idle, so every rank has judged the same ones.
+  // Validations come between steps, when all ranks are idle, so every rank has judged the same
+  // ones.
   flags.learning_rate_factor = static_cast<float>(peers_.record->plateau_factor().value_or(1));
   peers_.trainer->JoinStep(step, std::move(prepared), flags,
                            peers_.failure->WhenGood<StepResult>(
@@ -191,6 +192,7 @@ void TrainingSteps::OnStepDone(StepResult result) {
 void TrainingSteps::CountStep(const StepResult& result) {
   peers_.record->CountStep(result.samples, result.finite, result.loss_scale);
   if (epoch_ == 0) peers_.record->AddLabels(result.labelled, result.positives);
+  if (result.large) peers_.record->CountLargeGradient();
   const uint64_t step = peers_.record->step();
   FailIfTooManyAreSkipped();
   // All ranks count the same steps, so the warm-up of staleness ends at the same step everywhere.
@@ -210,6 +212,7 @@ void TrainingSteps::CountStep(const StepResult& result) {
   event.loss = result.loss;
   event.finite = result.finite;
   event.moving_label_rate = peers_.record->moving_label_rate();
+  event.large = result.large;
   event.had_part = joined_.has_value();
   event.staleness = joined_.has_value() ? joined_->staleness : 0;
   if (result.loss_scale.has_value()) event.loss_scale = result.loss_scale->scale();
@@ -263,8 +266,8 @@ void TrainingSteps::EndJoinedPart(StepResult* result, uint64_t step) {
   joined_.reset();
 }
 
-// The tables have made the step, with the factor of the norm in the answer. Now the network does, and
-// only then is the part released: no rank joins the next step before that.
+// The tables have made the step, with the factor of the norm in the answer. Now the network does,
+// and only then is the part released: no rank joins the next step before that.
 void TrainingSteps::EndClippedStep(const PushGradientsAnswerHeader& answer,
                                    std::function<void()> ended) {
   if (peers_.failure->failed()) return;

@@ -1,6 +1,6 @@
-// Writes lines on a thread of its own, so that whoever has one never waits for the disk: a disk that
-// hangs would stop training, and nobody would know why. The queue is bounded; when it is full, lines
-// are dropped and counted.
+// Writes lines on a thread of its own, so that whoever has one never waits for the disk: a disk
+// that hangs would stop training, and nobody would know why. The queue is bounded; when it is full,
+// lines are dropped and counted.
 //
 // Thread-safe.
 
@@ -25,13 +25,13 @@ class LineWriter {
   static constexpr int64_t kHangMs = 5000;    // a write that takes longer hangs
   static constexpr int64_t kMostClosingMs = 5000;
 
-  // write(line) writes a line, which has no newline, and returns whether it could. It may block, and
-  // is called by one thread at a time; it is destroyed when nobody calls it any more. `now_ms` gives
-  // the time of a monotonic clock.
+  // write(line) writes a line, which has no newline, and returns whether it could. It may block,
+  // and is called by one thread at a time; it is destroyed when nobody calls it any more. `now_ms`
+  // gives the time of a monotonic clock.
   explicit LineWriter(std::function<bool(absl::string_view line)> write,
                       std::function<int64_t()> now_ms = &MonotonicMs);
-  // Waits until all lines are written, for kMostClosingMs at most. A write that hangs is left to the
-  // end of the process, and the lines behind it are lost.
+  // Waits until all lines are written, for kMostClosingMs at most. A write that hangs is left to
+  // the end of the process, and the lines behind it are lost.
   ~LineWriter();
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;

@@ -28,6 +28,9 @@ RankMetrics::RankMetrics(MetricsRegistry* registry, const Executor* clock, RankO
           registry->AddCounter("satrap_train_samples_total", "Samples trained, over all ranks")),
       skipped_steps_(registry->AddCounter("satrap_train_skipped_steps_total",
                                           "Steps whose gradients were not finite")),
+      large_gradient_steps_(
+          registry->AddCounter("satrap_train_large_gradient_steps_total",
+                               "Finite steps with a gradient beyond 1e15, without the loss scale")),
       clipped_steps_(registry->AddCounter("satrap_train_clipped_steps_total",
                                           "Steps whose gradients were above gradient_clip_norm")),
       gradient_norm_(registry->AddGauge("satrap_train_gradient_norm",
@@ -83,6 +86,7 @@ void RankMetrics::OnStep(const StepEvent& event) {
   } else {
     skipped_steps_->Increment();
   }
+  if (event.large) large_gradient_steps_->Increment();
   loss_scale_->Set(event.loss_scale);
   gradient_values_->Increment(static_cast<double>(event.gradient_values));
   saturated_values_->Increment(static_cast<double>(event.losses.saturated));

@@ -1,6 +1,6 @@
-// The Prometheus metrics of a rank: steps, samples, steps that were not finite or were clipped, staleness,
-// gradients that an F16 could not hold, the loss, the AUC of the last validation, and rank 0's of cuts. Called as
-// RankObserver says, and UpdateAges on any thread at any time.
+// The Prometheus metrics of a rank: steps, samples, steps that were not finite or were clipped,
+// staleness, gradients that an F16 could not hold, the loss, the AUC of the last validation, and
+// rank 0's of cuts. Called as RankObserver says, and UpdateAges on any thread at any time.
 
 #ifndef SATRAP_NN_WORKER_REPORT_RANK_METRICS_H_
 #define SATRAP_NN_WORKER_REPORT_RANK_METRICS_H_
@@ -36,6 +36,7 @@ class RankMetrics final : public RankObserver {
   prometheus::Counter* const steps_;
   prometheus::Counter* const samples_;
   prometheus::Counter* const skipped_steps_;
+  prometheus::Counter* const large_gradient_steps_;
   prometheus::Counter* const clipped_steps_;
   prometheus::Gauge* const gradient_norm_;
   prometheus::Histogram* const staleness_;

@@ -35,8 +35,10 @@ TEST(RankMetricsTest, CountsAndHandsOn) {
   step.loss_scale = 4096;
   step.gradient_values = 1000;
   step.losses = {7, 3};
+  step.large = true;
   metrics.OnStep(step);
   step.finite = false;
+  step.large = false;
   metrics.OnStep(step);
   metrics.OnGradientNorm(4, .5f);
   metrics.OnGradientNorm(2, 1);
@@ -52,6 +54,8 @@ TEST(RankMetricsTest, CountsAndHandsOn) {
   EXPECT_TRUE(absl::StrContains(text, "satrap_train_steps_total" + labels + "2")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_train_samples_total" + labels + "200")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_train_skipped_steps_total" + labels + "1")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "satrap_train_large_gradient_steps_total" + labels + "1"))
+      << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_train_clipped_steps_total" + labels + "1")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_train_gradient_norm" + labels + "2")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_loss_scale" + labels + "4096")) << text;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/numeric/half.h"
 #include "common/rpc/payload.h"
+#include "nn_worker/rank/step_trainer.h"
 
 namespace satrap {
 namespace {
@@ -17,16 +19,30 @@ namespace {
 // results.
 constexpr size_t kBlockValues = 65536;
 
-// Whether all values are finite, that is, no exponent is all ones. `dtype` is F32 or BF16.
-bool AllFinite(WireDtype dtype, const uint8_t* bytes, size_t count) {
-  uint32_t bad = 0;
-  if (dtype == F32) {
-    const auto* values = reinterpret_cast<const uint32_t*>(bytes);
-    for (size_t i = 0; i < count; ++i) bad |= (values[i] & 0x7f800000u) == 0x7f800000u;
-  } else {
-    const auto* values = reinterpret_cast<const uint16_t*>(bytes);
-    for (size_t i = 0; i < count; ++i) bad |= (values[i] & 0x7f80u) == 0x7f80u;
+// What the bits of values say: exponents of all ones mark what is not finite, and the bits of
+// magnitudes ascend as they do.
+struct Magnitudes {
+  bool finite = true;
+  bool large = false;  // one is beyond kLargeGradient, or not finite
+};
+
+Magnitudes MagnitudesOf(absl::Span<const float> sums) {
+  uint32_t limit;
+  std::memcpy(&limit, &kLargeGradient, sizeof(limit));
+  const auto* values = reinterpret_cast<const uint32_t*>(sums.data());
+  uint32_t bad = 0, large = 0;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    bad |= (values[i] & 0x7f800000u) == 0x7f800000u;
+    large |= (values[i] & 0x7fffffffu) > limit;
   }
+  return {bad == 0, large != 0};
+}
+
+// Whether values of BF16 are finite.
+bool AllFinite(const uint8_t* bytes, size_t count) {
+  const auto* values = reinterpret_cast<const uint16_t*>(bytes);
+  uint32_t bad = 0;
+  for (size_t i = 0; i < count; ++i) bad |= (values[i] & 0x7f80u) == 0x7f80u;
   return bad == 0;
 }
 
@@ -348,8 +364,8 @@ absl::Status EmbeddingExchange::AwaitSums() {
 }
 
 rpc::WireLosses EmbeddingExchange::Encode(WireDtype dtype, absl::Span<float> sums, Section* section,
-                                          uint8_t* to, bool* finite) {
-  std::atomic<bool> all_finite{true};
+                                          uint8_t* to, bool* finite, bool* large) {
+  std::atomic<bool> all_finite{true}, any_large{false};
   // A power of two, so nothing is rounded.
   if (const float scale = network_->gradient_scale().scale; scale != 1) {
     ForBlocks(sums.size(), pool_, [&](size_t begin, size_t end) {
@@ -360,13 +376,11 @@ rpc::WireLosses EmbeddingExchange::Encode(WireDtype dtype, absl::Span<float> sum
   const size_t blocks = (sums.size() + kBlockValues - 1) / kBlockValues;
   int scale = 0;
   if (dtype == F16) {
-    // The scale of the section is known when all blocks have been seen. It also hides what is
-    // infinite, so that is looked for before.
+    // The scale of the section is known when all blocks have been seen.
     std::vector<float> largest(blocks);
     ForBlocks(sums.size(), pool_, [&](size_t begin, size_t end) {
       const absl::Span<const float> block = sums.subspan(begin, end - begin);
       largest[begin / kBlockValues] = LargestFiniteMagnitude(block);
-      if (!AllFinite(F32, bytes + begin * sizeof(float), block.size())) all_finite.store(false);
     });
     scale = rpc::ScaleExponentOf(LargestFiniteMagnitude(largest));
     rpc::SetScale(dtype, scale, section);
@@ -374,13 +388,19 @@ rpc::WireLosses EmbeddingExchange::Encode(WireDtype dtype, absl::Span<float> sum
   std::vector<rpc::WireLosses> losses(blocks);
   ForBlocks(sums.size(), pool_, [&](size_t begin, size_t end) {
     uint8_t* const encoded = to + begin * rpc::WireValueBytes(dtype);
+    // Of the sums: the scale of F16 hides what is infinite, and f32 sums are sent as they are.
+    const Magnitudes found = MagnitudesOf(sums.subspan(begin, end - begin));
+    if (!found.finite) all_finite.store(false);
+    if (found.large) any_large.store(true);
     if (dtype != F32) {
       const rpc::WireValues block{F32, end - begin, bytes + begin * sizeof(float)};
       losses[begin / kBlockValues] = rpc::ConvertGradients(block, dtype, scale, encoded);
     }
-    if (dtype != F16 && !AllFinite(dtype, encoded, end - begin)) all_finite.store(false);
+    // BF16 rounds the largest floats up to infinity.
+    if (dtype == BF16 && !AllFinite(encoded, end - begin)) all_finite.store(false);
   });
   if (!all_finite.load()) *finite = false;
+  if (any_large.load()) *large = true;
   rpc::WireLosses total;
   for (const rpc::WireLosses& of_block : losses) total.Add(of_block);
   return total;
@@ -438,7 +458,8 @@ absl::StatusOr<PartGradients> EmbeddingExchange::ReadGradients(int index, bool* 
   }
   for (size_t i = 0; i < sums.size(); ++i) {
     result.values += sums[i].size();
-    result.losses.Add(Encode(part.dtype, sums[i], sections[i], bytes[i].data(), finite));
+    result.losses.Add(
+        Encode(part.dtype, sums[i], sections[i], bytes[i].data(), finite, &result.large));
   }
   result.payload = builder.Take();
   return result;

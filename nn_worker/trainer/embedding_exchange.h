@@ -129,9 +129,9 @@ class EmbeddingExchange {
   void Scatter(const Slot& slot, size_t index, absl::Span<float> sums);
   absl::Status AwaitSums();
   // Takes the gradient scale out of `sums`, and encodes them to `to` and sets the section's scale,
-  // or only checks f32, which is there already.
+  // or only checks f32, which is there already. `*finite` and `*large` as ReadGradients has them.
   rpc::WireLosses Encode(WireDtype dtype, absl::Span<float> sums, Section* section, uint8_t* to,
-                         bool* finite);
+                         bool* finite, bool* large);
 
   const PartLayout& layout_;
   Network* const network_;

@@ -303,6 +303,7 @@ TEST(EmbeddingExchangeTest, OneBrokenGradientInAnyBlockIsFound) {
 struct SumOfOneId {
   float largest = 0;  // absolute value sent; NaN if one was sent
   bool finite = true;
+  bool large = false;
   uint64_t values = 0;
   rpc::WireLosses losses;
 };
@@ -317,6 +318,7 @@ SumOfOneId PushOneId(WireDtype dtype, float label, float weight = 1) {
   exchange.Write(samples, dtype);
   SumOfOneId sum;
   const PartGradients gradients = exchange.Gradients(&sum.finite);
+  sum.large = gradients.large;
   sum.values = gradients.values;
   sum.losses = gradients.losses;
   const Section& section = gradients.header.tables(0).gradients();
@@ -344,6 +346,16 @@ TEST(EmbeddingExchangeTest, SumsOfAnySizeFitIntoF16) {
       EXPECT_EQ(sum.losses.saturated, 0u);
       EXPECT_EQ(sum.losses.underflowed, 0u);
     }
+  }
+}
+
+TEST(EmbeddingExchangeTest, ASumBeyondTheLimitIsLargeAndSentAsItIs) {
+  for (const WireDtype dtype : {F32, F16, BF16}) {
+    EXPECT_FALSE(PushOneId(dtype, 1e4f).large);
+    const SumOfOneId sum = PushOneId(dtype, 1e16f);
+    EXPECT_TRUE(sum.large);
+    EXPECT_TRUE(sum.finite);
+    EXPECT_GT(sum.largest, 1e15f);
   }
 }
 

@@ -42,6 +42,7 @@ enum ReducedSum {
   kValidation,
   kLabelled,
   kPositives,
+  kLarge,
   kNumReducedSums
 };
 
@@ -104,8 +105,13 @@ struct NetworkTrainer::Rep {
   void PrepareIfNobodyDoes(Preparation* part, ForkJoinPool* pool);
   absl::Status PrepareOn(ForkJoinPool* pool, Preparation* part);
   absl::StatusOr<StepResult> Step(uint64_t step, Preparation* part, StepFlags flags);
-  absl::StatusOr<StepResult> Reduce(uint64_t step, size_t samples, StepFlags flags, bool finite,
-                                    const LabelCount& labels);
+  // Of this rank's gradients.
+  struct Magnitudes {
+    bool finite = true;
+    bool large = false;  // one is beyond kLargeGradient
+  };
+  absl::StatusOr<StepResult> Reduce(uint64_t step, size_t samples, StepFlags flags,
+                                    const Magnitudes& found, const LabelCount& labels);
   absl::StatusOr<StepEnd> EndStep(double squares);
   absl::optional<LossScaleState> LossScale() const;
   absl::Status Score(const PartInput& part);
@@ -192,11 +198,12 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   RETURN_IF_ERROR(network->Train(static_cast<int64_t>(view.samples), pass, batch.targets()));
   RETURN_IF_ERROR(network->StartReduce());
   // What this rank alone can do, while the dense gradients travel.
-  bool finite = true;
+  Magnitudes found;
   PartGradients gradients;
   if (part != nullptr) {
     Doing("reads the gradients of the embeddings");
-    ASSIGN_OR_RETURN(gradients, exchange.ReadGradients(part->slot, &finite));
+    ASSIGN_OR_RETURN(gradients, exchange.ReadGradients(part->slot, &found.finite));
+    found.large = gradients.large;
     if (options.on_device_step != nullptr) options.on_device_step(MonotonicSeconds() - begin_s);
   }
   // The scores that are watched while training are logits of the task that is judged.
@@ -213,13 +220,17 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   Doing("adds up the gradients of all ranks");
   RETURN_IF_ERROR(network->FinishReduce());
   // Before the second reduction, which carries the flag to all ranks: only this rank sees the
-  // gradients of its part's embeddings.
-  if (network->CountNonFiniteGradients() > 0) finite = false;
+  // gradients of its part's embeddings. What is not finite is large, too, and most steps have
+  // neither.
+  if (network->CountGradientsBeyond(kLargeGradient * network->gradient_scale().scale) > 0) {
+    found.large = true;
+    if (network->CountNonFiniteGradients() > 0) found.finite = false;
+  }
   LabelCount labels;
   if (view.samples > 0 && HasTwoClasses(options.layout->tasks[main_task].loss)) {
     labels = CountLabels(batch.targets()[main_task]);
   }
-  ASSIGN_OR_RETURN(StepResult result, Reduce(step, view.samples, flags, finite, labels));
+  ASSIGN_OR_RETURN(StepResult result, Reduce(step, view.samples, flags, found, labels));
   if (options.scores != nullptr && is_binary && result.weight > 0) {
     const uint32_t epoch = part != nullptr ? part->input.header.part().id().epoch() : 0;
     options.scores->AddStep(
@@ -231,7 +242,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
 }
 
 absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t samples,
-                                                       StepFlags flags, bool finite,
+                                                       StepFlags flags, const Magnitudes& found,
                                                        const LabelCount& labels) {
   const LossSums loss = options.network->ReadLoss();
   float sums[kNumReducedSums];
@@ -239,12 +250,13 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   sums[kWeight] = static_cast<float>(loss.weight);
   sums[kLoss] = static_cast<float>(loss.loss);
   sums[kIdle] = flags.idle ? 1 : 0;
-  sums[kNotFinite] = finite ? 0 : 1;
+  sums[kNotFinite] = found.finite ? 0 : 1;
   sums[kStop] = flags.stop ? 1 : 0;
   sums[kCut] = flags.cut ? 1 : 0;
   sums[kValidation] = flags.validation ? 1 : 0;
   sums[kLabelled] = static_cast<float>(labels.samples);
   sums[kPositives] = static_cast<float>(labels.positives);
+  sums[kLarge] = found.large ? 1 : 0;
   Doing("adds up the samples and losses of all ranks");
   RETURN_IF_ERROR(options.collective->AllReduceSum(absl::MakeSpan(sums)));
   Doing("steps the optimizer");
@@ -255,6 +267,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   result.loss = sums[kLoss];
   result.idle_ranks = static_cast<int>(std::lround(sums[kIdle]));
   result.finite = sums[kNotFinite] == 0;
+  result.large = result.finite && sums[kLarge] > 0;
   result.stop = sums[kStop] > 0;
   result.cut = sums[kCut] > 0;
   result.validation = sums[kValidation] > 0;

@@ -1,4 +1,5 @@
-// Training in 16 bits: what it changes, and that a step which overflows changes nothing on any rank.
+// Training in 16 bits: what it changes, and that a step which overflows changes nothing on any
+// rank.
 
 #include <algorithm>
 #include <cmath>
@@ -91,8 +92,8 @@ TEST(NetworkTrainerPrecisionTest, AScaleChangesNoBits) {
   EXPECT_LT(LargestDifference(a.Weights(0), b.Weights(0)), 1e-4);
 }
 
-// In PERSIA's worker only NaN was looked for, so an infinity passed; the test ran only in every 20th
-// step; and the gradients of rows went out although the dense step was left out.
+// In PERSIA's worker only NaN was looked for, so an infinity passed; the test ran only in every
+// 20th step; and the gradients of rows went out although the dense step was left out.
 TEST(NetworkTrainerPrecisionTest,
      AnInfinityAtOneRankChangesNothingAnywhereAndHalvesTheScaleEverywhere) {
   for (const auto precision : {NnWorkerConfig::F32, NnWorkerConfig::BF16, NnWorkerConfig::F16}) {
@@ -135,6 +136,7 @@ TEST(NetworkTrainerPrecisionTest, TheScaleSettlesBelowWhatOverflows) {
     for (FakeSample& sample : batch) sample.weight *= 64;  // overflows at 2^24
     const StepResult result = ranks.Step(step, batch, {30, kTrainerBatch});
     if (!result.finite) ++(step < 100 ? skipped : skipped_late);
+    EXPECT_FALSE(result.large) << "the loss scale does not count";
     if (step == 100) largest = result.loss_scale->scale();
     if (step < 20) first += result.loss / result.weight;
     if (step >= 180) last += result.loss / result.weight;

@@ -71,6 +71,20 @@ TEST(NetworkTrainerTest, AStepTellsTheLabelsOfAllRanksThatCount) {
   }
 }
 
+// One sample of one rank; the other rank has the usual gradients.
+TEST(NetworkTrainerTest, ALargeGradientIsToldOnEveryRankAndApplied) {
+  TrainerRanks ranks(2);
+  EXPECT_FALSE(ranks.Step(0, TrainerBatch(0), {30, 60}).large);
+  std::vector<FakeSample> batch = TrainerBatch(1);
+  batch[40].weight = 1e17f;
+  const std::vector<float> before = ranks.Weights(0);
+  const StepResult result = ranks.Step(1, batch, {30, 60});
+  EXPECT_TRUE(result.large);
+  EXPECT_TRUE(result.finite);
+  EXPECT_NE(ranks.Weights(0), before);
+  EXPECT_EQ(ranks.Weights(0), ranks.Weights(1));
+}
+
 TEST(NetworkTrainerTest, AFullBatchIsDividedByItsWeightExactly) {
   TrainerRanks ranks(2);
   const StepResult result = ranks.Step(0, TrainerBatch(0), {30, 60});
@@ -244,7 +258,8 @@ TEST(NetworkTrainerTest, ANonFiniteRankMakesTheStepNonFiniteEverywhere) {
   EXPECT_EQ(ranks.Weights(1), before);
 }
 
-// What one rank has learned in `steps` steps. It prepares each part as soon as the last one is joined.
+// What one rank has learned in `steps` steps. It prepares each part as soon as the last one is
+// joined.
 std::string TrainedAhead(uint64_t steps, bool deferred) {
   TrainerRanks ranks(1, TrainerJob(), kTrainerBatch, /*ordered=*/true, deferred);
   NetworkTrainer* const trainer = ranks.trainer(0);

@@ -3,7 +3,8 @@
 // A sample counts for a task if its label is known and, where the task has a mask, that column is
 // known and not 0. With one label and no mask nothing is copied but the mask.
 //
-// Not thread-safe. Refers to the part that it was made from, and to its own memory, until the next Set.
+// Not thread-safe. Refers to the part that it was made from, and to its own memory, until the next
+// Set.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_TASK_BATCH_H_
 #define SATRAP_NN_WORKER_TRAINER_TASK_BATCH_H_
@@ -21,12 +22,13 @@ namespace satrap {
 
 class TaskBatch {
  public:
-  // `tasks` outlives this object; `num_outputs` are the values a sample that the output of each has.
+  // `tasks` outlives this object; `num_outputs` are the values a sample that the output of each
+  // has.
   // `labels`: LABEL columns of the data.
   TaskBatch(absl::Span<const ModelTask> tasks, std::vector<int64_t> num_outputs, size_t labels);
 
-  // INVALID_ARGUMENT, naming the task, if a label is not a class that its output has. A view of zero
-  // samples is legal.
+  // INVALID_ARGUMENT, naming the task, if a label is not a class that its output has. A view of
+  // zero samples is legal.
   absl::Status Set(const PartView& view);
 
   // By task.

@@ -1,6 +1,6 @@
-// How exact the penalty of sgd_l1 is after many steps: a weight of a row that is in every step, with no
-// gradient, beside the same rule in double precision and beside the rule with one f32 sum of all penalties
-// that a row owes, as it was kept before.
+// How exact the penalty of sgd_l1 is after many steps: a weight of a row that is in every step,
+// with no gradient, beside the same rule in double precision and beside the rule with one f32 sum
+// of all penalties that a row owes, as it was kept before.
 //
 //   penalty_error [--steps=40000000] [--l1=1e-6]
 //

@@ -10,8 +10,8 @@
 // the table have a second segment of one value, as in a model with linear weights; the probe's rows
 // keep 16 values.
 //
-// A line of JSON says how fast updates are that copy each row out first, because a cut is under way.
-// The last line is about cuts: medians of rows per second of the process's processor time, the
+// A line of JSON says how fast updates are that copy each row out first, because a cut is under
+// way. The last line is about cuts: medians of rows per second of the process's processor time, the
 // kernel's for files and memory included. Writing is compared with a loop that gathers the rows in
 // the order of their keys, takes a checksum and writes the same bytes; loading with a loop that
 // reads those bytes, takes a checksum and copies them to memory that is there; both read what the

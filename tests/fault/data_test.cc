@@ -1,5 +1,5 @@
-// Runs over data files: a file that changes between two lives of a run, and a record that no process
-// survives. docs/consistency.md, "What each failure does".
+// Runs over data files: a file that changes between two lives of a run, and a record that no
+// process survives. docs/consistency.md, "What each failure does".
 
 #include <signal.h>
 
@@ -168,8 +168,8 @@ class PoisonTest : public DataTest {
   }
 };
 
-// The record is poisonous by its size: it has so many ids that their rows do not fit into the memory
-// that the processes may have.
+// The record is poisonous by its size: it has so many ids that their rows do not fit into the
+// memory that the processes may have.
 TEST_F(PoisonTest, ARecordThatKillsARoleEachTimeEndsTheRunWithItsCauses) {
   constexpr int kIds = 120000;                         // 700 kB of text, 250 MB of rows
   constexpr uint64_t kMoreBytes = uint64_t{96} << 20;  // enough for every other record
@@ -184,8 +184,8 @@ TEST_F(PoisonTest, ARecordThatKillsARoleEachTimeEndsTheRunWithItsCauses) {
       << "it was restarted, and died of the same: " << end.err;
   EXPECT_TRUE(NobodyIsLeft());
 
-  // The next processes have no limit, as on a machine with more memory. They go on from the newest cut,
-  // or from the beginning if the record came before the first.
+  // The next processes have no limit, as on a machine with more memory. They go on from the newest
+  // cut, or from the beginning if the record came before the first.
   ExpectFinished(Resume(), kRecords);
 }
 

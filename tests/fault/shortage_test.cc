@@ -1,4 +1,5 @@
-// Processes that lack what their machine does not give them: docs/operations.md, the table of causes.
+// Processes that lack what their machine does not give them: docs/operations.md, the table of
+// causes.
 
 #include <signal.h>
 #include <sys/resource.h>

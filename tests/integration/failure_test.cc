@@ -215,8 +215,8 @@ TEST_F(FailureTest, AModelThatDoesNotFitOnTheDiskEndsTheJobAndIsNamed) {
   EXPECT_TRUE(NobodyIsLeft());
 }
 
-// A write to /dev/full fails as on a full disk. What is left of an earlier failure is removed when a
-// run begins, so the place of the cause needs something that stays.
+// A write to /dev/full fails as on a full disk. What is left of an earlier failure is removed when
+// a run begins, so the place of the cause needs something that stays.
 TEST_F(FailureTest, AFullDiskIsNamedEvenIfTheCauseCannotBeKept) {
   const std::string job = WriteFile("csv.textproto", kCsvJob);
   WriteFile("train.csv", "1,a\n0,b\nnonsense\n0,b\n");

@@ -1,5 +1,5 @@
-// `satrap demo --kafka` as a user runs it: its own broker, its producer, and the run that trains from
-// the topic meanwhile.
+// `satrap demo --kafka` as a user runs it: its own broker, its producer, and the run that trains
+// from the topic meanwhile.
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -58,8 +58,8 @@ void SetOptimizer(SparseOptimizerConfig::KindCase kind, SparseOptimizerConfig* o
       optimizer->mutable_adam()->set_epsilon(kEpsilon);
       break;
     default:
-      // The worlds draw the four above. The others differ in arithmetic alone, which their own tests
-      // check.
+      // The worlds draw the four above. The others differ in arithmetic alone, which their own
+      // tests check.
       CHECK(false) << "worlds have no optimizer of kind " << kind;
   }
 }
@@ -72,8 +72,8 @@ void AddFeature(const std::string& name, const std::string& table, FeatureConfig
   feature->set_transfer(transfer);
 }
 
-// A second task, since one of candidates has no metric. With repeats, so that a row may be two candidates
-// of a part.
+// A second task, since one of candidates has no metric. With repeats, so that a row may be two
+// candidates of a part.
 void AddCandidates(const WorldShape& shape, JobConfig* job) {
   ModelConfig* const model = job->mutable_model();
   LayerConfig* const head = model->add_layers();

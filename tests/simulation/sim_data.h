@@ -134,8 +134,8 @@ uint64_t CounterKey();
 // pooled). Small integers and powers of two: sums do not depend on their order while values stay
 // small.
 float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled);
-// The gradient of candidate number `candidate` of the part, whose row has `value`, for a sample: beside
-// those of its two features.
+// The gradient of candidate number `candidate` of the part, whose row has `value`, for a sample:
+// beside those of its two features.
 inline float CandidateGradient(const SimSample& sample, size_t candidate, int d, double pull,
                                double value) {
   return SampleGradient(sample, 2 + static_cast<int>(candidate), d, pull, value);

@@ -11,11 +11,11 @@
 // that it has given to the disk.
 //
 // Failures. Any operation may fail, with RESOURCE_EXHAUSTED (the disk is full) or DATA_LOSS (it is
-// broken), by probability or at a given operation. A failed Append may have written a part; a failed
-// Rename, HardLink or Remove has changed nothing; after a failed SyncFolder its changes are as
-// unsynced as before. A failed Sync spoils its file until Create begins it anew: some of the blocks
-// that were not durable are lost at once, without a trace, and later Syncs of the file succeed and
-// make nothing durable, as on Linux.
+// broken), by probability or at a given operation. A failed Append may have written a part; a
+// failed Rename, HardLink or Remove has changed nothing; after a failed SyncFolder its changes are
+// as unsynced as before. A failed Sync spoils its file until Create begins it anew: some of the
+// blocks that were not durable are lost at once, without a trace, and later Syncs of the file
+// succeed and make nothing durable, as on Linux.
 //
 // Everything is drawn from the disk's own seed, so a world replays exactly.
 //

@@ -10,13 +10,14 @@
 //                     - a cut is of the newest generation, was marked, and is in the log once;
 //                     - no cut is there that the coordinator has called abandoned, and none that
 //                       was committed after the end of its generation had been told;
-//                     - each new cut loads, and its rows, its ledger and its counts are those of its
+//                     - each new cut loads, and its rows, its ledger and its counts are those of
+//                       its
 //                       mark: rows = snapshot = ledger;
 //                     - nothing follows the END
 //   the next life   begins with StateOf(its cut). So the checks of a finished life (sim_checks.h)
-//                   are of the whole lineage: every sample's known gradient is in the tables exactly
-//                   once, in hybrid by replay of the pushes from the cut on, in sync as the oracle
-//                   has it, whatever was trained in between and lost.
+//                   are of the whole lineage: every sample's known gradient is in the tables
+//                   exactly once, in hybrid by replay of the pushes from the cut on, in sync as the
+//                   oracle has it, whatever was trained in between and lost.
 //
 // A loss of power may take entries that were not acknowledged; OnLog takes what is left.
 //

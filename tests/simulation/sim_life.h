@@ -2,18 +2,20 @@
 // one life or several, one after another; processes of an earlier one may still live beside it.
 //
 // How a life is built. It is given the coordinator's process, which has claimed a generation, and
-// makes one for each member of the job (sim_crew.h), the executor of everything in it, which registers
-// over the network. A role makes its engine in two moments, as its main does:
+// makes one for each member of the job (sim_crew.h), the executor of everything in it, which
+// registers over the network. A role makes its engine in two moments, as its main does:
 //     registered   the coordinator has told envelope, job and position: PSs make their engine, load
-//                  and listen (MakePs), loaders have their files fixed (sim_loader.h); then they are ready
+//                  and listen (MakePs), loaders have their files fixed (sim_loader.h); then they
+//                  are ready
 //     joined       all members are ready: embedding workers listen (MakeWorker), loaders and ranks
 //                  begin (MakeRank)
-// Each role listens at the address of its index, which all lives share, and every channel belongs to
-// a process. What the life begins with, as the checks know it, is the History's state of its cut.
+// Each role listens at the address of its index, which all lives share, and every channel belongs
+// to a process. What the life begins with, as the checks know it, is the History's state of its
+// cut.
 //
 // How it ends. Kill or StandStill any of its processes(), at any event; nothing else is needed. A
-// member that fails or exits after Doom was called takes its process along; before, that is a broken
-// promise. A life must outlive the loop's tasks, dead or not.
+// member that fails or exits after Doom was called takes its process along; before, that is a
+// broken promise. A life must outlive the loop's tasks, dead or not.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 

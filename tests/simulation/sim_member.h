@@ -9,8 +9,8 @@
 // A member that registers at a generation that is over waits, and registers again. It knows the
 // members once it was told of them, in RUNNING at the latest.
 //
-// A member that exits with another code than 0 takes its process along. One that exits with 0 leaves
-// it as it is, so that checks can read what it holds.
+// A member that exits with another code than 0 takes its process along. One that exits with 0
+// leaves it as it is, so that checks can read what it holds.
 //
 // As in RoleRuntime, time in which the process itself stood still is not the coordinator's silence,
 // and a failure that only says that a peer is of another generation is not reported.

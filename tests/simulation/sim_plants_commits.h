@@ -1,4 +1,5 @@
-// A fault of the coordinator's commits, planted before its engine. It owns nothing that it is given.
+// A fault of the coordinator's commits, planted before its engine. It owns nothing that it is
+// given.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 

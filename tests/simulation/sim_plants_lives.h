@@ -1,5 +1,5 @@
-// Faults between the lives of a run: handlers that stand before an engine and take what processes of
-// an earlier life have sent. None owns what it is given.
+// Faults between the lives of a run: handlers that stand before an engine and take what processes
+// of an earlier life have sent. None owns what it is given.
 //
 // Not thread-safe: they live on the SimLoop's thread.
 
@@ -33,8 +33,8 @@ struct LifeMemory {
 // Gives every request `*envelope`, whatever it came with.
 std::unique_ptr<rpc::Handler> NewForgedEnvelopes(rpc::Handler* engine, const Envelope* envelope);
 
-// Gives every LeaseSplit `*envelope`. After a loader's first LeaseSplit of a life comes the last one
-// of the life before once more, as the network may deliver it.
+// Gives every LeaseSplit `*envelope`. After a loader's first LeaseSplit of a life comes the last
+// one of the life before once more, as the network may deliver it.
 std::unique_ptr<rpc::Handler> NewForgedLeases(rpc::Handler* coordinator, const Envelope* envelope,
                                               LifeMemory* memory, SimLoop* loop);
 

@@ -30,7 +30,7 @@ check_format() {
 # include any folder of their role.
 folder_order='
 common: base log file numeric thread rpc metrics kafka testing config batch checkpoint role candidates
-data_loader: source transform testing engine parser synthetic batch candidates kafka .
+data_loader: source transform testing engine parser check synthetic batch candidates kafka .
 embedding_worker: candidates .
 embedding_ps: initializer optimizer table checkpoint .
 nn_worker: operation device device/cuda device/host device/kernels device/testing rank collective products

@@ -1,5 +1,5 @@
-// bench: runs a program of tests/benchmark, or `deepfm`, a training run that is measured; `recovery`
-// and `cuts` are in files of their own.
+// bench: runs a program of tests/benchmark, or `deepfm`, a training run that is measured;
+// `recovery` and `cuts` are in files of their own.
 
 #include <unistd.h>
 

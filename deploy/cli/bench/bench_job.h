@@ -33,21 +33,21 @@ struct DeepFmOptions {
   std::string from_topic;
   std::string brokers;
 };
-// INVALID_ARGUMENT for other flags, which it names, for numbers below 0, and for data from a file and
-// a topic, or from a topic without brokers.
+// INVALID_ARGUMENT for other flags, which it names, for numbers below 0, and for data from a file
+// and a topic, or from a topic without brokers.
 absl::StatusOr<DeepFmOptions> ParseDeepFmFlags(const std::vector<std::string>& flags);
 
-// Whether the CPU's matrix products limit the job, so that bench deepfm measures them afterwards: not
-// those of a device, beside which a CPU takes minutes for a large batch.
+// Whether the CPU's matrix products limit the job, so that bench deepfm measures them afterwards:
+// not those of a device, beside which a CPU takes minutes for a large batch.
 bool MeasuresProducts(const JobConfig& job);
 
-// Gives the job's synthetic log vocabularies that have `rows` ids together, the i-th proportional to
-// 1 / i^1.5 and of one id at least, and all of them rows before training begins.
+// Gives the job's synthetic log vocabularies that have `rows` ids together, the i-th proportional
+// to 1 / i^1.5 and of one id at least, and all of them rows before training begins.
 // REQUIRES: rows >= the number of features; features and vocabularies are the same, in one table
 void SetRows(int64_t rows, JobConfig* job);
 
-// deploy/jobs/bench_deepfm.textproto with two processes of each role, every sample made anew, `rows`
-// rows, and the overrides of the command line.
+// deploy/jobs/bench_deepfm.textproto with two processes of each role, every sample made anew,
+// `rows` rows, and the overrides of the command line.
 absl::StatusOr<JobConfig> JobOfTwos(const CommandLine& line, const std::vector<std::string>& sets,
                                     int64_t rows);
 

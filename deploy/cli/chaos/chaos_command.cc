@@ -122,8 +122,8 @@ class Chaos {
     }
   }
 
-  // What the next generation begins from must be whole, at whatever moment the kill came. The newest
-  // cut outlives the next commit (checkpoint.keep), so nobody removes it meanwhile.
+  // What the next generation begins from must be whole, at whatever moment the kill came. The
+  // newest cut outlives the next commit (checkpoint.keep), so nobody removes it meanwhile.
   void VerifyNewestCut(const std::string& run_dir) {
     const absl::StatusOr<RunLog> log = RunLog::Open(run_dir, DiskFileSystem());
     if (!log.ok()) return Problem(std::string(log.status().message()));

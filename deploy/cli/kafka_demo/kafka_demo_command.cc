@@ -1,5 +1,5 @@
-// demo --kafka: starts a broker, writes the synthetic click log to a topic at a fixed rate, and trains
-// from the topic while it is written.
+// demo --kafka: starts a broker, writes the synthetic click log to a topic at a fixed rate, and
+// trains from the topic while it is written.
 
 #include <algorithm>
 #include <cstdio>

@@ -209,10 +209,10 @@ BenchmarkWork AdamOf(Workbench* on, int64_t rows, int64_t cols, bool copies) {
 }
 
 constexpr BenchmarkOperation kSteps[] = {
-    {"CountNonFinite", "n x 442", OperationTypes::kF32AndBf16, "reads x, writes a number",
+    {"CountBeyond", "n x 442", OperationTypes::kF32AndBf16, "reads x, writes a number",
      [](Workbench* on) -> BenchmarkWork {
        const Tensor x = on->Values(kGradientCols), count = on->Doubles(1);
-       return {[=] { on->backend()->CountNonFinite(x, count); }, {x, count}, {count}};
+       return {[=] { on->backend()->CountBeyond(x, 1e15f, count); }, {x, count}, {count}};
      }},
     {"DecideStep", "one control", OperationTypes::kF32,
      "reads sums and control, writes the control",

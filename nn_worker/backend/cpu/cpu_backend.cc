@@ -240,10 +240,10 @@ class CpuBackend final : public CpuInteractionBackend {
   void ScatterGradients(absl::Span<const FeatureExchange> features, const RowInverse& inverse,
                         Tensor gradients) override;
   bool ScattersByRow() const override { return false; }
-  void CountNonFinite(Tensor x, Tensor count) override {
+  void CountBeyond(Tensor x, float limit, Tensor count) override {
     double found = 0;
     PartialSums(x.rows, 1, &found, [&](int64_t b, int64_t e, double* partial) {
-      *partial = static_cast<double>(cpu::NonFiniteRows(x, b, e));
+      *partial = static_cast<double>(cpu::BeyondRows(x, limit, b, e));
     });
     *DoublesOf(count) += found;
   }

@@ -153,7 +153,8 @@ Made CpuBf16Matrix::Rep::FirstTaken(const std::string& what, const std::string& 
   return made;
 }
 
-// `made->plain` to or from the layout of the product. The name of a slow reorder is that of the whole.
+// `made->plain` to or from the layout of the product. The name of a slow reorder is that of the
+// whole.
 std::string CpuBf16Matrix::Rep::MakeReorder(const memory::desc& from, const memory::desc& to,
                                             Made* made) {
   const dnnl::reorder::primitive_desc desc(engine, from, engine, to);

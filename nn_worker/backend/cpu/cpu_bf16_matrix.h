@@ -1,7 +1,7 @@
-// Products of BF16 matrices with sums in f32, by oneDNN, called with one thread a call in slices over a
-// ForkJoinPool. Two of its primitives make them: the inner product, with the weights in the blocked
-// layout that it asks for, and where that is a reference implementation (onednn_choice.h), as for rows
-// with gaps on a CPU with AMX, the matmul with the weights as they are.
+// Products of BF16 matrices with sums in f32, by oneDNN, called with one thread a call in slices
+// over a ForkJoinPool. Two of its primitives make them: the inner product, with the weights in the
+// blocked layout that it asks for, and where that is a reference implementation (onednn_choice.h),
+// as for rows with gaps on a CPU with AMX, the matmul with the weights as they are.
 //
 // As in cpu_matrix.h, slices have a fixed size whatever the number of threads, never cut a sum, and
 // the last one is padded: a row has the same bits however many rows there are. The bits differ
@@ -32,11 +32,11 @@ class CpuBf16Matrix {
   explicit CpuBf16Matrix(ForkJoinPool* pool, OneDnnHooks hooks = {});
   ~CpuBf16Matrix();
 
-  // Of all: x, w and dz are BF16 with any stride, results are F32, dw without gaps. All sizes but n, the
-  // rows of x, dz and y, are at least 1.
+  // Of all: x, w and dz are BF16 with any stride, results are F32, dw without gaps. All sizes but
+  // n, the rows of x, dz and y, are at least 1.
   //
-  // Whether oneDNN has more than a reference implementation for the product. The first question for a shape
-  // makes it. REQUIRES of a product that follows: the answer was true
+  // Whether oneDNN has more than a reference implementation for the product. The first question for
+  // a shape makes it. REQUIRES of a product that follows: the answer was true
   bool TakesProduct(const Tensor& x, const Tensor& w, const Tensor& y);
   bool TakesInputGradient(const Tensor& dz, const Tensor& w, const Tensor& dx);
   bool TakesWeightGradient(const Tensor& x, const Tensor& dz, const Tensor& dw);

@@ -32,8 +32,8 @@ TEST(OneDnnChoiceTest, AReferenceImplementationIsKnownByItsName) {
   }
 }
 
-// A layer on rows with gaps, as the network's, multiplied with oneDNN's answers as `names` fakes them: by
-// way, empty for what oneDNN says.
+// A layer on rows with gaps, as the network's, multiplied with oneDNN's answers as `names` fakes
+// them: by way, empty for what oneDNN says.
 class OneDnnWaysTest : public testing::Test {
  protected:
   static constexpr int64_t kRows = 300, kIn = 40, kOut = 24, kStride = 64;

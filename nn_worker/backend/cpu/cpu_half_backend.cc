@@ -249,8 +249,8 @@ class CpuHalfBackend final : public HostBackend {
                         Tensor gradients) override;
   bool ScattersByRow() const override { return inner_->ScattersByRow(); }
 
-  void CountNonFinite(Tensor x, Tensor count) override {
-    Whole(&Backend::CountNonFinite, In{x}, count);
+  void CountBeyond(Tensor x, float limit, Tensor count) override {
+    Whole(&Backend::CountBeyond, In{x}, limit, count);
   }
 
   void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) override {

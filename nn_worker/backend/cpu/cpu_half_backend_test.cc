@@ -37,8 +37,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values<BackendFactory>([] { return NewCpuHalfBackend(1, HalfProducts::kF32); },
                                     [] { return NewCpuHalfBackend(3, HalfProducts::kF32); }));
 
-// oneDNN's answers, of which those for the first `refused` ways are taken for reference implementations,
-// and the others for fast ones.
+// oneDNN's answers, of which those for the first `refused` ways are taken for reference
+// implementations, and the others for fast ones.
 OneDnnHooks Faked(int refused) {
   OneDnnHooks hooks;
   hooks.believed_name = [refused](OneDnnWay way, const std::string&) {

@@ -205,14 +205,16 @@ SATRAP_VECTORIZE_FUSED void BatchNormGradRow(
   }
 }
 
-// Looks at bits, since an exponent of all ones marks exactly the infinities and NaNs.
-SATRAP_VECTORIZE_FUSED int64_t NonFiniteRow(const float* x, int64_t cols) {
+// Looks at bits: those of magnitudes ascend as they do, and infinities and NaNs come last.
+SATRAP_VECTORIZE_FUSED int64_t BeyondRow(const float* x, float limit, int64_t cols) {
+  uint32_t limit_bits;
+  std::memcpy(&limit_bits, &limit, sizeof(limit_bits));
   uint32_t lanes[kLanes] = {};
   int64_t c = 0;
-  const auto bad = [x](int64_t i) -> uint32_t {
+  const auto bad = [x, limit_bits](int64_t i) -> uint32_t {
     uint32_t bits;
     std::memcpy(&bits, x + i, sizeof(bits));
-    return (bits & 0x7f800000u) == 0x7f800000u;
+    return (bits & 0x7fffffffu) > limit_bits;
   };
   for (; c + kLanes <= cols; c += kLanes) {
     for (int k = 0; k < kLanes; ++k) lanes[k] += bad(c + k);
@@ -449,9 +451,9 @@ void BceRows(float gradient_scale, Tensor logits, Tensor labels, Tensor weights,
   sums[1] = total;
 }
 
-int64_t NonFiniteRows(Tensor x, int64_t begin, int64_t end) {
+int64_t BeyondRows(Tensor x, float limit, int64_t begin, int64_t end) {
   int64_t count = 0;
-  for (int64_t i = begin; i < end; ++i) count += NonFiniteRow(FloatsOf(x, i), x.cols);
+  for (int64_t i = begin; i < end; ++i) count += BeyondRow(FloatsOf(x, i), limit, x.cols);
   return count;
 }
 

@@ -62,7 +62,7 @@ void BatchNormGradRows(Tensor x, Tensor stats, const float* scale, const float* 
 // sums[0] = sum weight * loss, sums[1] = sum weight.
 void BceRows(float gradient_scale, Tensor logits, Tensor labels, Tensor weights, Tensor mask,
              Tensor dlogits, int64_t begin, int64_t end, double* sums);
-int64_t NonFiniteRows(Tensor x, int64_t begin, int64_t end);
+int64_t BeyondRows(Tensor x, float limit, int64_t begin, int64_t end);
 
 }  // namespace satrap::cpu
 

@@ -1,6 +1,6 @@
-// Which of oneDNN's implementations multiplies matrices. oneDNN makes every product that it is asked for,
-// where it has no fast way in loops that take a thousand times as long ("ref"), and says so only in the
-// name of the implementation.
+// Which of oneDNN's implementations multiplies matrices. oneDNN makes every product that it is
+// asked for, where it has no fast way in loops that take a thousand times as long ("ref"), and says
+// so only in the name of the implementation.
 //
 // Thread-safe: functions of their arguments.
 
@@ -26,10 +26,11 @@ struct ProductChoice {
 };
 
 struct OneDnnHooks {
-  // What oneDNN's `name` of an implementation is taken for. Null: for itself. Tests fake answers with it.
+  // What oneDNN's `name` of an implementation is taken for. Null: for itself. Tests fake answers
+  // with it.
   std::function<std::string(OneDnnWay way, const std::string& name)> believed_name;
-  // Gets the first product of each kind for which something was chosen, on the thread that multiplies.
-  // May be null.
+  // Gets the first product of each kind for which something was chosen, on the thread that
+  // multiplies. May be null.
   std::function<void(const ProductChoice&)> on_choice;
 };
 

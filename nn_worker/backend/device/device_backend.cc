@@ -15,7 +15,7 @@
 #include "nn_worker/device/kernels/batch_norm.h"
 #include "nn_worker/device/kernels/column_sum.h"
 #include "nn_worker/device/kernels/convert.h"
-#include "nn_worker/device/kernels/count_non_finite.h"
+#include "nn_worker/device/kernels/count_beyond.h"
 #include "nn_worker/device/kernels/decide_step.h"
 #include "nn_worker/device/kernels/dropout.h"
 #include "nn_worker/device/kernels/fill.h"
@@ -246,8 +246,8 @@ class DeviceBackend final : public DeviceLossBackend {
     if (features.size() > 1 || !features[0].one_row_a_sample) {
       return ScatterGradientsOnDevice(transfers_.get(), features, inverse, gradients);
     }
-    // Rows that were pooled elsewhere: one a sample, so nothing is added up. Columns that no segment
-    // reads stay 0.
+    // Rows that were pooled elsewhere: one a sample, so nothing is added up. Columns that no
+    // segment reads stay 0.
     Fill(gradients, 0);
     for (const RowSegment& segment : features[0].segments) {
       Copy(segment.values, gradients.Columns(segment.column, segment.width), /*add=*/false);
@@ -257,9 +257,9 @@ class DeviceBackend final : public DeviceLossBackend {
     return ReserveScatterOnDevice(transfers_.get(), num_ids);
   }
   bool ScattersByRow() const override { return true; }
-  void CountNonFinite(Tensor x, Tensor count) override {
-    satrap::CountNonFinite(stream(), ConstValuesOf(x),
-                           transfers_->Scratch<uint64_t>(kNonFinitePartials), F64Data(count));
+  void CountBeyond(Tensor x, float limit, Tensor count) override {
+    satrap::CountBeyond(stream(), ConstValuesOf(x), limit,
+                        transfers_->Scratch<uint64_t>(kBeyondPartials), F64Data(count));
   }
 
   void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) override {

@@ -454,7 +454,7 @@ TEST_P(BackendConformance, AMaskedSampleAddsNothingWhateverItsLabel) {
   EXPECT_NEAR(Doubles(sums)[0], std::log(2.0), 1e-7);
 }
 
-TEST_P(BackendConformance, CountsWhatIsNotFinite) {
+TEST_P(BackendConformance, CountsWhatIsBeyondALimitOrNotFinite) {
   const Tensor x = Random(300, 37, 1, 48);
   const auto set = [&](int64_t row, int64_t col, float value) {
     SetValueAt(backend_.get(), x, row, col, value);
@@ -463,11 +463,17 @@ TEST_P(BackendConformance, CountsWhatIsNotFinite) {
   set(299, 0, std::numeric_limits<float>::quiet_NaN());
   set(128, 17, -std::numeric_limits<float>::infinity());
   set(6, 1, std::numeric_limits<float>::max());
+  set(7, 2, -2e15f);
+  set(8, 3, 1e15f);
   const Tensor count = New(1, 1, 0, DType::kF64);
   // Twice, because the count is added to what is there: a step counts over several tensors.
-  backend_->CountNonFinite(x, count);
-  backend_->CountNonFinite(x, count);
+  backend_->CountBeyond(x, std::numeric_limits<float>::max(), count);
+  backend_->CountBeyond(x, std::numeric_limits<float>::max(), count);
   EXPECT_EQ(Doubles(count)[0], 6);
+  const Tensor beyond = New(1, 1, 0, DType::kF64);
+  backend_->CountBeyond(x, 1e15f, beyond);
+  EXPECT_EQ(Doubles(beyond)[0], 5)
+      << "what is not finite, two finite ones, and not the limit itself";
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ struct DeferredEvent final : BackendEvent {
 };
 
 // Runs nothing before somebody waits for it, the latest that the contract allows, and lets the host
-// reach memory only while a view is open. Code that reads a result too early gets a segmentation fault
-// at that line, on a CPU, and not wrong numbers on a GPU.
+// reach memory only while a view is open. Code that reads a result too early gets a segmentation
+// fault at that line, on a CPU, and not wrong numbers on a GPU.
 class DeferredBackend final : public Backend {
  public:
   DeferredBackend(std::unique_ptr<Backend> inner, HostAccess host_access)
@@ -314,8 +314,10 @@ class DeferredBackend final : public Backend {
     });
   }
   bool ScattersByRow() const override { return inner_->ScattersByRow(); }
-  void CountNonFinite(Tensor x, Tensor count) override {
-    Defer([this, x = Inner(x), count = Inner(count)] { inner_->CountNonFinite(x, count); });
+  void CountBeyond(Tensor x, float limit, Tensor count) override {
+    Defer([this, x = Inner(x), limit, count = Inner(count)] {
+      inner_->CountBeyond(x, limit, count);
+    });
   }
   void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) override {
     Defer([this, plan, sums = Inner(sums), control = Inner(control)] {

@@ -194,7 +194,7 @@ TEST_P(HalfConformance, NonFiniteValuesAreCounted) {
     values[200] = std::numeric_limits<float>::quiet_NaN();
     CopyIn(backend_.get(), BitsOf(dtype, values), x);
     const Tensor count = New(1, 1, 0, DType::kF64);
-    backend_->CountNonFinite(x, count);
+    backend_->CountBeyond(x, std::numeric_limits<float>::max(), count);
     EXPECT_EQ(Doubles(count)[0], 2);
   }
 }
@@ -371,8 +371,8 @@ TEST_P(HalfConformance, RowsAreExchangedInSixteenBits) {
   }
 }
 
-// Rows of which a group of values is a part, or several parts; a row as long as groups; one value; and
-// values behind the last copy, which have none.
+// Rows of which a group of values is a part, or several parts; a row as long as groups; one value;
+// and values behind the last copy, which have none.
 TEST_P(HalfConformance, AnOptimizerStepRoundsWeightsIntoTheirCopies) {
   const int64_t n = 211;
   for (const DType dtype : kHalves) {

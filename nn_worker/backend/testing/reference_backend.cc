@@ -369,9 +369,9 @@ class ReferenceBackend final : public ReferenceInteractionBackend {
     });
   }
   bool ScattersByRow() const override { return true; }
-  void CountNonFinite(Tensor x, Tensor count) override {
+  void CountBeyond(Tensor x, float limit, Tensor count) override {
     ForEach(x, [&](int64_t i, int64_t c) {
-      *DoublesOf(count) += std::isfinite(FloatsOf(x, i)[c]) ? 0 : 1;
+      *DoublesOf(count) += std::fabs(FloatsOf(x, i)[c]) <= limit ? 0 : 1;
     });
   }
 

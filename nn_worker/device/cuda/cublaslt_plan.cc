@@ -138,8 +138,8 @@ class CublasLtPlan final : public ProductPlan {
                                                  : absl::InternalError(text);
   }
 
-  // Of a question that the library may answer by a refusal. It also calls a combination of types and
-  // epilogue invalid that it does not know.
+  // Of a question that the library may answer by a refusal. It also calls a combination of types
+  // and epilogue invalid that it does not know.
   absl::Status Answer(cublasStatus_t status, const char* what) const {
     return AsStatus(
         status == CUBLAS_STATUS_INVALID_VALUE && spec_.epilogue != ProductEpilogue::kNone
@@ -308,8 +308,8 @@ void CublasLtPlan::Run(DeviceStream* stream, int64_t samples, const ProductBuffe
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const std::string text =
       absl::StrCat("cuBLASLt: a product of ", samples, " samples: ", lt_.StatusName(status));
-  // Prepare has asked for these samples' like, so a refusal is a fault of ours. All else is the card's,
-  // and whoever waits for it learns of it.
+  // Prepare has asked for these samples' like, so a refusal is a fault of ours. All else is the
+  // card's, and whoever waits for it learns of it.
   CHECK(status != CUBLAS_STATUS_INVALID_VALUE && status != CUBLAS_STATUS_NOT_SUPPORTED) << text;
   KeepErrorOfCard(stream, absl::InternalError(text));
 }

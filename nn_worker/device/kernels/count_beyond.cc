@@ -1,4 +1,4 @@
-#include "nn_worker/device/kernels/count_non_finite.h"
+#include "nn_worker/device/kernels/count_beyond.h"
 
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
@@ -22,13 +22,14 @@ SATRAP_DEVICE uint64_t BlockSum(uint64_t value, int thread) {
   return sum;
 }
 
-SATRAP_KERNEL void CountKernel(ConstValues x, uint64_t* partials) {
+SATRAP_KERNEL void CountKernel(ConstValues x, float limit, uint64_t* partials) {
   uint64_t count = 0;
   ForEachGroup(x.rows, GroupsOf(x.cols), [&](int64_t r, int64_t g) {
     const Group values = LoadGroup(x, r, g * kGroup);
     for (int i = 0; i < kGroup; ++i) {
-      // x - x is 0 exactly for what is finite.
-      count += values.lane[i] - values.lane[i] == 0 ? 0 : 1;
+      // A comparison with NaN is false.
+      const float value = values.lane[i];
+      count += value <= limit && value >= -limit ? 0 : 1;
     }
   });
   const int thread = static_cast<int>(ThreadIndex().y * BlockSize().x + ThreadIndex().x);
@@ -46,11 +47,12 @@ SATRAP_KERNEL void AddCountsKernel(const uint64_t* partials, int64_t parts, doub
 
 }  // namespace
 
-void CountNonFinite(DeviceStream* stream, ConstValues x, uint64_t* partials, double* count) {
+void CountBeyond(DeviceStream* stream, ConstValues x, float limit, uint64_t* partials,
+                 double* count) {
   if (x.rows == 0 || x.cols == 0) return;
   x = Flattened(x);
-  const ElementwiseShape shape = ShapeOf(x.rows, GroupsOf(x.cols), kNonFinitePartials);
-  Launch<CountKernel>(stream, shape.grid, shape.block, 0, x, partials);
+  const ElementwiseShape shape = ShapeOf(x.rows, GroupsOf(x.cols), kBeyondPartials);
+  Launch<CountKernel>(stream, shape.grid, shape.block, 0, x, limit, partials);
   Launch<AddCountsKernel>(stream, {1}, {kThreads}, 0, partials, shape.grid.volume(), count);
 }
 

@@ -1,0 +1,106 @@
+#include "common/config/label_targets.h"
+
+#include <cmath>
+#include <limits>
+
+#include "common/config/text_format.h"
+#include "common/config/validation_check.h"
+
+namespace satrap {
+namespace {
+
+// A job with the label columns 'y' and 'z', numbers both, and these tasks.
+JobConfig JobWithTasks(const std::string& model) {
+  JobConfig job = JobWithData(R"(
+      csv { columns { name: 'y' kind: LABEL numeric_label: true }
+            columns { name: 'user' kind: ID }
+            columns { name: 'z' kind: LABEL numeric_label: true } }
+      train_files: 'train.csv'
+      features { name: 'user' table: 'ids' })");
+  ModelConfig tasks;
+  CHECK_OK(ParseText(model, "model", &tasks));
+  job.mutable_model()->MergeFrom(tasks);
+  return job;
+}
+
+LabelTargets TargetsOfY(const std::string& model) { return LabelTargetsOf(JobWithTasks(model))[0]; }
+
+TEST(LabelTargetsTest, BceTakesSharesAndNothingElse) {
+  const LabelTargets targets = TargetsOfY("tasks { name: 'a' label: 'y' }");
+  for (const float label : {0.0f, 0.25f, 1.0f}) EXPECT_TRUE(targets.Takes(label)) << label;
+  for (const float label : {-1.0f, 5.0f, 1.0001f, std::nanf("")}) {
+    EXPECT_FALSE(targets.Takes(label)) << label;
+  }
+  EXPECT_EQ(targets.Text(), "a number in [0, 1], which BCE takes");
+  EXPECT_EQ(targets.learns_from, LearnsFrom::kDifferences);
+}
+
+TEST(LabelTargetsTest, AJobWithoutTasksHasOneOfBce) {
+  const std::vector<LabelTargets> targets = LabelTargetsOf(SmallJob());
+  ASSERT_EQ(targets.size(), 1u);
+  EXPECT_EQ(targets[0].column, "label");
+  EXPECT_FALSE(targets[0].Takes(-1));
+}
+
+TEST(LabelTargetsTest, MseTakesAnyNumberWhoseSquaresCanBeAddedUp) {
+  const LabelTargets targets = TargetsOfY("tasks { name: 'a' label: 'y' loss: MSE }");
+  EXPECT_TRUE(targets.Takes(-1e15f));
+  EXPECT_FALSE(targets.Takes(1e16f));
+  EXPECT_EQ(targets.Text(), "a number of at most 1e15 in magnitude, which MSE takes");
+}
+
+TEST(LabelTargetsTest, SoftmaxTakesTheClassesOfItsOutput) {
+  const LabelTargets targets = TargetsOfY(R"(
+      layers { name: 'deep' inputs: 'user.embedding' mlp { units: 8 output_units: 3 } }
+      layers { name: 'scaled' inputs: 'deep' scale { factor: 2 } }
+      tasks { name: 'k' label: 'y' output: 'scaled' loss: SOFTMAX_CROSS_ENTROPY })");
+  for (const float label : {0.0f, 2.0f}) EXPECT_TRUE(targets.Takes(label)) << label;
+  for (const float label : {-1.0f, 0.5f, 3.0f}) EXPECT_FALSE(targets.Takes(label)) << label;
+  EXPECT_EQ(targets.Text(), "a whole number from 0 to 2, the classes of SOFTMAX_CROSS_ENTROPY");
+}
+
+TEST(LabelTargetsTest, ALabelOfTwoTasksIsWhatBothTake) {
+  for (const char* tasks :
+       {"tasks { name: 'a' label: 'y' loss: MSE } tasks { name: 'b' label: 'y' }",
+        "tasks { name: 'b' label: 'y' } tasks { name: 'a' label: 'y' loss: MSE }"}) {
+    EXPECT_FALSE(TargetsOfY(tasks).Takes(2)) << tasks;
+    EXPECT_EQ(TargetsOfY(tasks).loss, TaskConfig::BCE) << tasks;
+  }
+}
+
+TEST(LabelTargetsTest, PairsNeedLabelsOnBothSidesOfAHalf) {
+  const LabelTargets targets = TargetsOfY("tasks { name: 'a' label: 'y' loss: BPR }");
+  EXPECT_TRUE(targets.Takes(-1)) << "any number has a side";
+  EXPECT_EQ(targets.learns_from, LearnsFrom::kSidesOfAHalf);
+}
+
+TEST(LabelTargetsTest, ALabelThatNoLossReadsMayBeAnything) {
+  const std::vector<LabelTargets> targets =
+      LabelTargetsOf(JobWithTasks("tasks { name: 'a' label: 'y' mask: 'z' }"));
+  EXPECT_TRUE(targets[1].Takes(-7));
+  EXPECT_EQ(targets[1].learns_from, LearnsFrom::kNoLabel);
+}
+
+TEST(LabelTargetsTest, WidthsFollowFromLayers) {
+  ModelConfig model;
+  CHECK_OK(ParseText(R"(
+      layers { name: 'a' inputs: 'numeric' linear { units: 4 } }
+      layers { name: 'b' inputs: 'a' mlp { units: 16 units: 5 } }
+      layers { name: 'ab' inputs: 'a' inputs: 'b' concat {} }
+      layers { name: 'sliced' inputs: 'ab' slice { ranges { size: 2 } ranges { begin: 2 size: 3 } } }
+      layers { name: 'sum' inputs: 'sliced:1' inputs: 'b' add {} }
+      layers { name: 'of_input' inputs: 'numeric' bias {} }
+      layers { name: 'crossed' inputs: 'a' cross {} })",
+                     "model", &model));
+  EXPECT_EQ(OutputWidth(model, "a"), 4);
+  EXPECT_EQ(OutputWidth(model, "b"), 5);
+  EXPECT_EQ(OutputWidth(model, "ab"), 9);
+  EXPECT_EQ(OutputWidth(model, "sliced"), 2);
+  EXPECT_EQ(OutputWidth(model, "sum"), 3);
+  EXPECT_EQ(OutputWidth(model, "of_input"), absl::nullopt);
+  EXPECT_EQ(OutputWidth(model, "crossed"), absl::nullopt) << "its kind is not looked into";
+  EXPECT_EQ(OutputWidth(model, "none"), absl::nullopt);
+}
+
+}  // namespace
+}  // namespace satrap

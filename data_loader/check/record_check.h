@@ -1,0 +1,61 @@
+// A RecordCheck says which parsed records the job's losses and network cannot take: a label that is
+// no target of its loss, a number beyond 1e15 after its transform, or more ids than a message
+// takes. Such a record is bad, as one that does not parse is (docs/formats.md, "Bad records,
+// everywhere"), so that no record ends a run.
+//
+// Thread-safe: const.
+
+#ifndef SATRAP_DATA_LOADER_CHECK_RECORD_CHECK_H_
+#define SATRAP_DATA_LOADER_CHECK_RECORD_CHECK_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "common/config/label_targets.h"
+#include "data_loader/check/record_size.h"
+#include "data_loader/parser/record_block.h"
+#include "data_loader/parser/record_schema.h"
+#include "data_loader/transform/numeric_transform.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+class RecordCheck {
+ public:
+  enum class Fault { kNone, kLabel, kNumber, kSize };
+
+  // REQUIRES: a validated job
+  explicit RecordCheck(const JobConfig& job);
+
+  // Checks the last row. Unless it is good, `*reason` names the column, shows the value and says
+  // what would do. REQUIRES: rows() > 0, and the schema of the job
+  Fault Check(const RecordBlock& records, std::string* reason) const;
+
+  const std::vector<LabelTargets>& labels() const { return labels_; }
+
+ private:
+  struct Numeric {
+    size_t column;
+    std::string name;
+    NumericTransform transform;
+    // Numbers between these are surely good, so most need no transform here.
+    float low;
+    float high;
+  };
+  struct List {
+    size_t column;
+    std::string name;
+  };
+  void AddNumeric(const NumericConfig& config, const RecordSchema& schema);
+
+  const std::vector<LabelTargets> labels_;
+  std::vector<Numeric> numerics_;
+  std::vector<List> lists_;  // those that are weighted and read
+  bool has_weight_ = false;
+  const RecordSize size_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_CHECK_RECORD_CHECK_H_

@@ -1,0 +1,110 @@
+// A ValueWatch looks at the labels and numbers of a stream's records as they are read for the first
+// time, and warns of what training can take and will hardly survive:
+//
+//   a record that RecordCheck refused, the first one of each kind
+//   a column with a number whose distance from the median is over 1,000 times the 99.9th percentile
+//   of all distances, after the transform and the clamp
+//
+// The largest and least number of a column are exact; median and percentile are those of up to
+// 8,192 records, evenly spread over all so far. Columns are judged at the end of the first epoch or
+// pass, and, because topics have no end, each time that the number of records has doubled, from
+// 65,536 on. Each loader judges what it reads itself. A column is named once a stream.
+//
+// Thread-safe.
+
+#ifndef SATRAP_DATA_LOADER_CHECK_VALUE_WATCH_H_
+#define SATRAP_DATA_LOADER_CHECK_VALUE_WATCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
+#include "common/thread/mutex.h"
+#include "data_loader/check/record_check.h"
+#include "data_loader/parser/record_block.h"
+#include "data_loader/transform/numeric_transform.h"
+#include "proto/control.pb.h"
+#include "proto/hot.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+class ValueWatch {
+ public:
+  // REQUIRES: a validated job
+  ValueWatch(const JobConfig& job, Stream stream);
+
+  // All rows of a block. `place` is where they come from: a path, or a topic partition.
+  void Add(const RecordBlock& records, absl::string_view place);
+  // A record that RecordCheck refused. REQUIRES: fault is not kNone
+  void NoteRefused(RecordCheck::Fault fault, absl::string_view place, absl::string_view reason);
+
+  // A reader of the first epoch or pass begins, and has ended. When the last one has, columns are
+  // judged.
+  void AddReader();
+  void EndReader();
+
+  // Adds the stream's warnings and counts to what the loader tells; labels of the train stream
+  // only.
+  void Report(LoaderProgress* progress) const;
+
+ private:
+  // Of the numbers that are not missing.
+  struct Extremes {
+    uint64_t count = 0;
+    float least = std::numeric_limits<float>::infinity();
+    float largest = -std::numeric_limits<float>::infinity();
+
+    // A loop of its own for each kind of column: it goes over every record.
+    template <typename ValueOfRow>
+    void Add(size_t rows, ValueOfRow value_of) {
+      uint64_t known = 0;
+      for (size_t row = 0; row < rows; ++row) {
+        const float value = value_of(row);
+        // A comparison with NaN is false.
+        known += value == value;
+        least = value < least ? value : least;
+        largest = value > largest ? value : largest;
+      }
+      count += known;
+    }
+  };
+  struct Column {
+    enum Of { kNumeric, kLabel, kWeight };
+    Of of;
+    size_t index = 0;  // of a numeric column or a label
+    std::string name;
+    NumericTransform transform;
+    Extremes extremes{};
+    std::string least_at{}, largest_at{};  // their places
+    std::vector<float> sample{};           // as in the data; NaN is missing
+    bool told = false;
+  };
+  static float ValueOf(const Column& column, const RecordBlock& records, size_t row);
+  void AddColumn(const RecordBlock& records, absl::string_view place, Column* column)
+      REQUIRES(mutex_);
+  void TakeSample(const RecordBlock& records) REQUIRES(mutex_);
+  void JudgeAll() REQUIRES(mutex_);
+  void Judge(Column* column) REQUIRES(mutex_);
+  void Warn(std::string warning) REQUIRES(mutex_);
+
+  const Stream stream_;
+  mutable Mutex mutex_;
+  std::vector<Column> columns_ GUARDED_BY(mutex_);
+  std::vector<Extremes> labels_ GUARDED_BY(mutex_);  // of the train stream, by LABEL column
+  uint64_t rows_ GUARDED_BY(mutex_) = 0;
+  uint64_t judged_rows_ GUARDED_BY(mutex_) = 0;  // when columns were judged last
+  uint64_t stride_ GUARDED_BY(mutex_) = 1;       // every this many-th record is in the sample
+  uint64_t clamped_ GUARDED_BY(mutex_) = 0;
+  size_t readers_ GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_set<RecordCheck::Fault> told_ GUARDED_BY(mutex_);
+  std::vector<std::string> warnings_ GUARDED_BY(mutex_);
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_CHECK_VALUE_WATCH_H_
