@@ -18,16 +18,12 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
-#include "common/config/score_on_cpu.h"
 #include "common/metrics/refresh.h"
 #include "common/role/process_end.h"
 #include "common/role/role_runtime.h"
 #include "common/thread/fork_join_pool.h"
 #include "common/thread/serial_executor.h"
 #include "common/thread/thread_pool_executor.h"
-#include "nn_worker/backend/cpu/cpu_half_backend.h"
-#include "nn_worker/backend/cpu/cpu_job_backend.h"
-#include "nn_worker/backend/device/device_room.h"
 #include "nn_worker/backend/job_backend.h"
 #include "nn_worker/card_flag.h"
 #include "nn_worker/checkpoint/cut_engine.h"
@@ -36,18 +32,17 @@
 #include "nn_worker/collective/job_reduction.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
-#include "nn_worker/graph/precision.h"
 #include "nn_worker/metrics/score_windows.h"
 #include "nn_worker/rank/rank_engine.h"
 #include "nn_worker/rank/rank_options.h"
 #include "nn_worker/rank/step_watch.h"
+#include "nn_worker/rank_backend.h"
 #include "nn_worker/report/device_metrics.h"
 #include "nn_worker/report/metrics_file.h"
 #include "nn_worker/report/progress.h"
 #include "nn_worker/report/rank_metrics.h"
 #include "nn_worker/report/score_report.h"
 #include "nn_worker/report/step_times.h"
-#include "nn_worker/trainer/device_plan.h"
 #include "nn_worker/trainer/largest_part.h"
 #include "nn_worker/trainer/network_trainer.h"
 #include "nn_worker/trainer/part_layout.h"
@@ -180,74 +175,6 @@ CutEngine::Options MakeCutOptions(RoleRuntime& runtime, Executor* executor,
   return options;
 }
 
-// How values of 16 bits are multiplied, which decides whether they are faster.
-void TellOfProducts(const RoleRuntime& runtime) {
-  const NnWorkerConfig& config = runtime.job().nn_worker();
-  if (config.device() != NnWorkerConfig::CPU || DTypeOf(config.precision()) == DType::kF32) return;
-  const HalfProducts products =
-      config.precision() == NnWorkerConfig::BF16 ? FastestHalfProducts() : HalfProducts::kF32;
-  switch (products) {
-    case HalfProducts::kOneDnnBf16:
-      return runtime.logger().Info(
-          "multiplies BF16 values with AMX, where oneDNN has a fast way; each choice follows");
-    case HalfProducts::kAvx512Bf16:
-      return runtime.logger().Info("multiplies BF16 values with AVX512_BF16");
-    case HalfProducts::kF32:
-      return runtime.logger().Info(
-          "rounds values to 16 bits and multiplies them in f32, which is slower than precision F32",
-          {{"precision", NnWorkerConfig::Precision_Name(config.precision())}});
-  }
-}
-
-// What this rank takes of its device.
-absl::StatusOr<DeviceNeed> PlannedNeed(const RoleRuntime& runtime, const DeviceProgram& devices) {
-  const JobConfig& job = runtime.job();
-  ASSIGN_OR_RETURN(const DevicePlan plan, devices.Plan(job));
-  RETURN_IF_ERROR(CheckDevicePlan(plan, job.nn_worker()));
-  runtime.logger().Info("trains on a device",
-                        {{"device", NnWorkerConfig::Device_Name(job.nn_worker().device())},
-                         {"memory", DevicePlanText(plan)}});
-  return NeedOf(plan);
-}
-
-absl::StatusOr<JobBackend> MakeDeviceBackend(const RoleRuntime& runtime,
-                                             const DeviceProgram* devices, int card) {
-  const NnWorkerConfig& config = runtime.job().nn_worker();
-  if (devices == nullptr) {
-    const std::string device = NnWorkerConfig::Device_Name(config.device());
-    return absl::FailedPreconditionError(
-        absl::StrCat("nn_worker.device is ", device, ", and this program is for CPU alone: run ",
-                     config.device() == NnWorkerConfig::CUDA ? "nn_worker_cuda" : "nn_worker_host",
-                     " in place of nn_worker"));
-  }
-  ASSIGN_OR_RETURN(const DeviceNeed need, PlannedNeed(runtime, *devices));
-  return devices->NewBackend(config, card, need);
-}
-
-// Before this rank is ready: a card that cannot be used or is too small, a library that is missing,
-// and a plan above the job's limit are found before anybody trains a step.
-absl::StatusOr<JobBackend> MakeBackend(const RoleRuntime& runtime, const DeviceProgram* devices,
-                                       int card, ForkJoinPool* pool) {
-  const JobConfig& job = runtime.job();
-  JobBackend on_cpu;
-  if (job.nn_worker().device() == NnWorkerConfig::CPU) {
-    OneDnnHooks hooks;
-    hooks.on_choice = [&logger = runtime.logger()](const ProductChoice& choice) {
-      logger.Info("multiplies BF16 values",
-                  {{"product", choice.product}, {"by", choice.by}, {"because", choice.because}});
-    };
-    on_cpu.backend = NewCpuJobBackend(job.nn_worker(), pool, hooks);
-    return on_cpu;
-  }
-  absl::StatusOr<JobBackend> made = MakeDeviceBackend(runtime, devices, card);
-  if (!made.ok()) return OrScoreOnCpu(made.status(), job);
-  if (SumsOnDevices(job)) {
-    const absl::Status sums = devices->CheckReduction();
-    if (!sums.ok()) return OrSumByGloo(sums);
-  }
-  return made;
-}
-
 // Before the first step of a run that starts from a model, or scores with it.
 absl::Status BeginFromModel(RoleRuntime& runtime, const StartModel& model, Network* network,
                             Collective* collective, CutEngine* cuts, NetworkTrainer* trainer) {
@@ -314,7 +241,7 @@ std::function<void(double)> StepSinkOf(RoleRuntime& runtime, std::shared_ptr<Dev
 }
 
 // Whether steps cost the host launches of graphs, or one for each kernel.
-void TellOfGraphs(const RoleRuntime& runtime, const Network& network) {
+void LogGraphs(const RoleRuntime& runtime, const Network& network) {
   const JobConfig& job = runtime.job();
   if (job.action() != JobConfig::TRAIN || job.nn_worker().device() == NnWorkerConfig::CPU) return;
   const std::string why_not = network.WhyNoGraphs();
@@ -337,7 +264,7 @@ absl::StatusOr<std::unique_ptr<Network>> MakeNetwork(const RoleRuntime& runtime,
   options.collective = ranks.collective.get();
   options.reduction = ranks.reduction.get();
   ASSIGN_OR_RETURN(std::unique_ptr<Network> network, Network::Create(options));
-  TellOfGraphs(runtime, *network);
+  LogGraphs(runtime, *network);
   NowDoing("takes part in the run");
   return network;
 }
@@ -478,8 +405,8 @@ absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,
   const NnWorkerConfig& config = runtime.job().nn_worker();
   ASSIGN_OR_RETURN(const int card, CardOfRank(card_flag, config));
   ForkJoinPool pool(config.compute_threads());
-  ASSIGN_OR_RETURN(const JobBackend made, MakeBackend(runtime, devices, card, &pool));
-  TellOfProducts(runtime);
+  ASSIGN_OR_RETURN(const JobBackend made, MakeRankBackend(runtime, devices, card, &pool));
+  LogProducts(runtime);
   RETURN_IF_ERROR(runtime.Join());
   Ranks ranks;
   ASSIGN_OR_RETURN(ranks.collective, MakeCollective(runtime));

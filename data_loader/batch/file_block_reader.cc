@@ -149,7 +149,7 @@ class FileBlockReader final : public BlockReader {
   ReadCounts counts_;      // not yet added to the loader's counts
   uint64_t counted_bytes_ = 0;
   std::string too_long_;  // the reason why the last line over 1 MiB is bad
-  std::string refused_;  // why the last record that was refused is
+  std::string refused_;   // why the last record that was refused is
 };
 
 // Whether a file's header begins in this split or a later one: what lies before the header may fill

@@ -41,8 +41,9 @@ struct RunReport {
   uint64_t resumes = 0;           // generations that began with `satrap resume`
   uint64_t scales = 0;            // and by `satrap scale`
   bool reproducible = false;
-  std::string batch_scaling;          // BatchScalingText of the job
-  std::vector<std::string> warnings;  // WarningsOf the job and the result (run_warnings.h), then those of data (data_warnings.h)
+  std::string batch_scaling;  // BatchScalingText of the job
+  std::vector<std::string>
+      warnings;  // WarningsOf the job and the result (run_warnings.h), then those of data (data_warnings.h)
   // With evaluation.reduce_on_plateau: the product of the reductions of the learning rates.
   absl::optional<double> learning_rate_factor;
   uint32_t reductions = 0;  // that make this product

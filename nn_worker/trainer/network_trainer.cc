@@ -19,32 +19,16 @@
 #include "nn_worker/graph/loss_scale.h"
 #include "nn_worker/metrics/task_metrics.h"
 #include "nn_worker/metrics/window_auc.h"
-#include "nn_worker/operation/step_normalizer.h"
 #include "nn_worker/trainer/cut_watch.h"
 #include "nn_worker/trainer/embedding_exchange.h"
 #include "nn_worker/trainer/part_view.h"
+#include "nn_worker/trainer/step_sums.h"
 #include "nn_worker/trainer/task_batch.h"
 #include "nn_worker/trainer/task_scores.h"
 #include "nn_worker/trainer/work_thread.h"
 
 namespace satrap {
 namespace {
-
-// The sums of a step's second allreduce.
-enum ReducedSum {
-  kSamples,
-  kWeight,
-  kLoss,
-  kIdle,
-  kNotFinite,
-  kStop,
-  kCut,
-  kValidation,
-  kLabelled,
-  kPositives,
-  kLarge,
-  kNumReducedSums
-};
 
 // The AUC of the progress line covers this many of this rank's last samples.
 constexpr int64_t kWindowSamples = 65536;
@@ -105,13 +89,7 @@ struct NetworkTrainer::Rep {
   void PrepareIfNobodyDoes(Preparation* part, ForkJoinPool* pool);
   absl::Status PrepareOn(ForkJoinPool* pool, Preparation* part);
   absl::StatusOr<StepResult> Step(uint64_t step, Preparation* part, StepFlags flags);
-  // Of this rank's gradients.
-  struct Magnitudes {
-    bool finite = true;
-    bool large = false;  // one is beyond kLargeGradient
-  };
-  absl::StatusOr<StepResult> Reduce(uint64_t step, size_t samples, StepFlags flags,
-                                    const Magnitudes& found, const LabelCount& labels);
+  absl::StatusOr<StepResult> Reduce(uint64_t step, const RankSums& own);
   absl::StatusOr<StepEnd> EndStep(double squares);
   absl::optional<LossScaleState> LossScale() const;
   absl::Status Score(const PartInput& part);
@@ -198,12 +176,14 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   RETURN_IF_ERROR(network->Train(static_cast<int64_t>(view.samples), pass, batch.targets()));
   RETURN_IF_ERROR(network->StartReduce());
   // What this rank alone can do, while the dense gradients travel.
-  Magnitudes found;
+  RankSums own;
+  own.samples = view.samples;
+  own.flags = flags;
   PartGradients gradients;
   if (part != nullptr) {
     Doing("reads the gradients of the embeddings");
-    ASSIGN_OR_RETURN(gradients, exchange.ReadGradients(part->slot, &found.finite));
-    found.large = gradients.large;
+    ASSIGN_OR_RETURN(gradients, exchange.ReadGradients(part->slot, &own.finite));
+    own.large = gradients.large;
     if (options.on_device_step != nullptr) options.on_device_step(MonotonicSeconds() - begin_s);
   }
   // The scores that are watched while training are logits of the task that is judged.
@@ -223,14 +203,14 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   // gradients of its part's embeddings. What is not finite is large, too, and most steps have
   // neither.
   if (network->CountGradientsBeyond(kLargeGradient * network->gradient_scale().scale) > 0) {
-    found.large = true;
-    if (network->CountNonFiniteGradients() > 0) found.finite = false;
+    own.large = true;
+    if (network->CountNonFiniteGradients() > 0) own.finite = false;
   }
-  LabelCount labels;
   if (view.samples > 0 && HasTwoClasses(options.layout->tasks[main_task].loss)) {
-    labels = CountLabels(batch.targets()[main_task]);
+    own.labels = CountLabels(batch.targets()[main_task]);
   }
-  ASSIGN_OR_RETURN(StepResult result, Reduce(step, view.samples, flags, found, labels));
+  own.loss = network->ReadLoss();
+  ASSIGN_OR_RETURN(StepResult result, Reduce(step, own));
   if (options.scores != nullptr && is_binary && result.weight > 0) {
     const uint32_t epoch = part != nullptr ? part->input.header.part().id().epoch() : 0;
     options.scores->AddStep(
@@ -241,47 +221,18 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   return result;
 }
 
-absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t samples,
-                                                       StepFlags flags, const Magnitudes& found,
-                                                       const LabelCount& labels) {
-  const LossSums loss = options.network->ReadLoss();
-  float sums[kNumReducedSums];
-  sums[kSamples] = static_cast<float>(samples);
-  sums[kWeight] = static_cast<float>(loss.weight);
-  sums[kLoss] = static_cast<float>(loss.loss);
-  sums[kIdle] = flags.idle ? 1 : 0;
-  sums[kNotFinite] = found.finite ? 0 : 1;
-  sums[kStop] = flags.stop ? 1 : 0;
-  sums[kCut] = flags.cut ? 1 : 0;
-  sums[kValidation] = flags.validation ? 1 : 0;
-  sums[kLabelled] = static_cast<float>(labels.samples);
-  sums[kPositives] = static_cast<float>(labels.positives);
-  sums[kLarge] = found.large ? 1 : 0;
+absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, const RankSums& own) {
   Doing("adds up the samples and losses of all ranks");
-  RETURN_IF_ERROR(options.collective->AllReduceSum(absl::MakeSpan(sums)));
+  ASSIGN_OR_RETURN(SummedStep summed,
+                   SumStepOfRanks(own, options.global_batch_size, options.collective));
   Doing("steps the optimizer");
-  StepResult result;
-  result.learning_rate_factor = flags.learning_rate_factor;
-  result.samples = static_cast<uint64_t>(std::llround(sums[kSamples]));
-  result.weight = sums[kWeight];
-  result.loss = sums[kLoss];
-  result.idle_ranks = static_cast<int>(std::lround(sums[kIdle]));
-  result.finite = sums[kNotFinite] == 0;
-  result.large = result.finite && sums[kLarge] > 0;
-  result.stop = sums[kStop] > 0;
-  result.cut = sums[kCut] > 0;
-  result.validation = sums[kValidation] > 0;
-  result.labelled = static_cast<uint64_t>(std::llround(sums[kLabelled]));
-  result.positives = sums[kPositives];
-  if (result.weight > 0) {
-    result.normalizer = StepNormalizer(result.weight, result.samples, options.global_batch_size);
-  }
+  StepResult& result = summed.result;
   // Every rank has the same sums, so all of them step or none does, and their weights stay equal.
   DenseStep dense;
   dense.step = static_cast<int64_t>(step);
   dense.global_batch_size = options.global_batch_size;
   dense.learning_rate_factor = result.learning_rate_factor;
-  const StepTotals totals = {sums[kSamples], sums[kWeight], sums[kNotFinite]};
+  const StepTotals& totals = summed.totals;
   if (options.gradient_clip_norm > 0 && result.weight > 0 && result.finite) {
     result.dense_squares = options.network->GradientSquares(dense, totals);
     held = HeldStep{dense, totals};
@@ -289,7 +240,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
     RETURN_IF_ERROR(options.network->Step(dense, totals));
   }
   result.loss_scale = LossScale();
-  return result;
+  return std::move(result);
 }
 
 absl::StatusOr<StepEnd> NetworkTrainer::Rep::EndStep(double squares) {

@@ -1,0 +1,28 @@
+// What the dense network of a rank runs on, by the job: the CPU, or a device.
+//
+// Not thread-safe; for the thread that starts the rank.
+
+#ifndef SATRAP_NN_WORKER_RANK_BACKEND_H_
+#define SATRAP_NN_WORKER_RANK_BACKEND_H_
+
+#include "absl/status/statusor.h"
+#include "common/role/role_runtime.h"
+#include "common/thread/fork_join_pool.h"
+#include "nn_worker/backend/job_backend.h"
+#include "nn_worker/device_program.h"
+
+namespace satrap {
+
+// Logs how values of 16 bits are multiplied, which decides whether they are faster.
+void LogProducts(const RoleRuntime& runtime);
+
+// To be called before the rank is ready: a card that cannot be used or is too small, a library that
+// is missing, and a plan above the job's limit are then found before anybody trains a step.
+// `devices` is null in the program for CPU alone, which refuses other jobs (FAILED_PRECONDITION).
+// `pool` outlives the backend.
+absl::StatusOr<JobBackend> MakeRankBackend(const RoleRuntime& runtime, const DeviceProgram* devices,
+                                           int card, ForkJoinPool* pool);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_BACKEND_H_

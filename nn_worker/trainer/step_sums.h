@@ -1,0 +1,41 @@
+// The second allreduce of a step: sums over all ranks of samples, weight and loss, of labels, and of
+// flags, of which one raised anywhere counts everywhere (docs/consistency.md, "A step").
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_NN_WORKER_TRAINER_STEP_SUMS_H_
+#define SATRAP_NN_WORKER_TRAINER_STEP_SUMS_H_
+
+#include <cstddef>
+
+#include "absl/status/statusor.h"
+#include "nn_worker/collective/collective.h"
+#include "nn_worker/graph/loss_scale.h"
+#include "nn_worker/graph/network.h"
+#include "nn_worker/rank/step_trainer.h"
+#include "nn_worker/trainer/task_batch.h"
+
+namespace satrap {
+
+// What a rank knows of its part of a step. Counts travel as f32, which is exact up to 2^24.
+struct RankSums {
+  size_t samples = 0;
+  LossSums loss;
+  StepFlags flags;
+  LabelCount labels;
+  bool finite = true;  // this rank's gradients of embeddings, and the summed dense gradient
+  bool large = false;  // one of these is beyond kLargeGradient
+};
+
+struct SummedStep {
+  StepResult result;  // all that follows from the sums, the normalizer among it
+  StepTotals totals;  // as the network takes them
+};
+
+// Every rank calls it in every step. Fails only if the collective does.
+absl::StatusOr<SummedStep> SumStepOfRanks(const RankSums& own, int64_t global_batch_size,
+                                          Collective* collective);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_TRAINER_STEP_SUMS_H_
