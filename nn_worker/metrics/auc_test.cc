@@ -128,10 +128,10 @@ TEST(AucTest, ScoresThatAreHardToDivideMakeNoDifference) {
   }
 }
 
-// 2^24 + 1 is no float: joined samples are counted exactly all the same.
+// Odd numbers above 2^24 are no floats: joined samples are counted exactly all the same.
 TEST(AucTest, CountsMoreEqualSamplesThanAFloatCounts) {
   Auc auc;
-  constexpr int kEqual = (1 << 24) + 1;
+  constexpr int kEqual = (1 << 24) + 100001;
   for (int i = 0; i < kEqual; ++i) auc.Add(.5f, 1, 1);
   auc.Add(.25f, 1, 1);
   auc.Add(.375f, 0, 1);

@@ -15,7 +15,9 @@ constexpr double kMostEntropy = 1;
 constexpr double kLeastAuc = .45;
 constexpr double kLeastCalibration = .5;
 constexpr double kMostCalibration = 2;
-constexpr size_t kNamedColumns = 3;
+constexpr size_t kNamedColumns = 5;
+// Too high rates and too many epochs give less.
+constexpr double kHugeEntropy = 3;
 
 std::vector<std::string> WhatIsDoubtful(const MetricValues& values) {
   std::vector<std::string> doubts;
@@ -45,6 +47,29 @@ std::vector<std::string> RawNumerics(const DataConfig& data) {
   return names;
 }
 
+// Features whose ids come with values, which their rows are multiplied by.
+std::vector<std::string> FeaturesWithValues(const DataConfig& data) {
+  std::vector<std::string> names;
+  for (const FeatureConfig& feature : data.features()) {
+    bool has_values = data.has_libsvm() || data.has_libffm();
+    for (const ColumnConfig& column : data.csv().columns()) {
+      if (column.name() == (feature.column().empty() ? feature.name() : feature.column())) {
+        has_values = !column.value_separator().empty();
+      }
+    }
+    if (has_values) names.push_back(feature.name());
+  }
+  return names;
+}
+
+std::string NamesOf(const std::vector<std::string>& names) {
+  const size_t named = std::min(names.size(), kNamedColumns);
+  std::string text =
+      absl::StrJoin(names.begin(), names.begin() + static_cast<ptrdiff_t>(named), ", ");
+  if (names.size() > named) absl::StrAppend(&text, " and ", names.size() - named, " more");
+  return text;
+}
+
 std::string LikelyCause(const JobConfig& job, const MetricValues& values, bool calibration_is_off,
                         absl::optional<double> train_label_rate) {
   const double rate =
@@ -53,19 +78,19 @@ std::string LikelyCause(const JobConfig& job, const MetricValues& values, bool c
                                        rate < kLeastCalibration * *train_label_rate)) {
     return absl::StrFormat(
         "%.3g %% of its labels are positive, and %.3g %% of those that were trained on: the two "
-        "are "
-        "drawn in different ways",
+        "are drawn in different ways",
         100 * rate, 100 * *train_label_rate);
   }
   const std::vector<std::string> raw = RawNumerics(job.data());
   if (!raw.empty()) {
-    const size_t named = std::min(raw.size(), kNamedColumns);
-    std::string names =
-        absl::StrJoin(raw.begin(), raw.begin() + static_cast<ptrdiff_t>(named), ", ");
-    if (raw.size() > named) absl::StrAppend(&names, " and ", raw.size() - named, " more");
-    return absl::StrCat("large values of ", names,
+    return absl::StrCat("large values of ", NamesOf(raw),
                         ", which reach the network as they are: give them a `transform` (LOG1P or "
                         "STANDARDISE)");
+  }
+  const std::vector<std::string> with_values = FeaturesWithValues(job.data());
+  if (!with_values.empty() && values.normalised_entropy() > kHugeEntropy) {
+    return absl::StrCat("large values beside the ids of ", NamesOf(with_values),
+                        ", which rows are multiplied by as they are: scale them in the data");
   }
   if (calibration_is_off || values.normalised_entropy() > kMostEntropy) {
     return "the learning rates are too high, or it was trained for too many epochs";

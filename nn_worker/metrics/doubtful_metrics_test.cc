@@ -89,21 +89,41 @@ TEST(DoubtfulMetricsTest, FewSamplesOfAClassAndValuesThatAreNotDefinedSayNothing
 
 TEST(DoubtfulMetricsTest, NamesTheNumericsThatNobodyHasScaled) {
   JobConfig job;
-  for (const char* name : {"age", "income", "wealth", "debt"}) {
+  for (const char* name : {"age", "income", "wealth", "debt", "tax", "bonus"}) {
     job.mutable_data()->add_numerics()->set_name(name);
   }
   job.mutable_data()->mutable_numerics(0)->set_transform(NumericConfig::STANDARDISE);
   MetricValues values = Values();
   values.set_normalised_entropy(10.4);
   EXPECT_THAT(Doubts(values, job),
-              ElementsAre(AllOf(HasSubstr("Likely: large values of income, wealth, debt, which"),
-                                HasSubstr("`transform`"), Not(HasSubstr("age")))));
+              ElementsAre(AllOf(
+                  HasSubstr("Likely: large values of income, wealth, debt, tax, bonus, which"),
+                  HasSubstr("`transform`"), Not(HasSubstr("age")))));
   job.mutable_data()->add_numerics()->set_name("rent");
-  EXPECT_THAT(Doubts(values, job), ElementsAre(HasSubstr("debt and 1 more, which")));
+  EXPECT_THAT(Doubts(values, job), ElementsAre(HasSubstr("bonus and 1 more, which")));
   for (NumericConfig& numeric : *job.mutable_data()->mutable_numerics()) {
     numeric.set_transform(NumericConfig::LOG1P);
   }
   EXPECT_THAT(Doubts(values, job), ElementsAre(HasSubstr("learning rates are too high")));
+}
+
+TEST(DoubtfulMetricsTest, NamesTheFeaturesWhoseValuesMayBeLargeIfTheEntropyIsHuge) {
+  JobConfig ffm;
+  ffm.mutable_data()->mutable_libffm()->set_num_fields(2);
+  for (const char* name : {"f0", "f1"}) ffm.mutable_data()->add_features()->set_name(name);
+  MetricValues values = Values();
+  values.set_normalised_entropy(953);
+  EXPECT_THAT(Doubts(values, ffm),
+              ElementsAre(HasSubstr("values beside the ids of f0, f1, which")));
+  JobConfig csv;
+  ColumnConfig* const column = csv.mutable_data()->mutable_csv()->add_columns();
+  column->set_name("basket");
+  for (const char* name : {"basket", "user"}) csv.mutable_data()->add_features()->set_name(name);
+  EXPECT_THAT(Doubts(values, csv), ElementsAre(HasSubstr("learning rates")));
+  column->set_value_separator(":");
+  EXPECT_THAT(Doubts(values, csv), ElementsAre(HasSubstr("beside the ids of basket, which")));
+  values.set_normalised_entropy(1.2);
+  EXPECT_THAT(Doubts(values, csv), ElementsAre(HasSubstr("learning rates"))) << "as any other job";
 }
 
 TEST(DoubtfulMetricsTest, NamesARateOfLabelsThatIsFarFromTheTrainedOne) {

@@ -2,8 +2,8 @@
 
 #include <fcntl.h>
 #include <unistd.h>
-#include <cerrno>
 
+#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
