@@ -93,6 +93,37 @@ TEST(LoaderStreamsTest, AnEvaluationReadsTheTestStreamOnly) {
   EXPECT_EQ(streams->sources()[0].stream, TEST_STREAM);
 }
 
+TEST(LoaderStreamsTest, RecordsThatTheLossDoesNotTakeAreLeftOutAndToldOf) {
+  TempDir dir;
+  dir.Write("train.csv", "1,0\n-1,1\n0,1e22\n0,3\n");
+  JobConfig job;
+  job.set_mode(JobConfig::SYNC);
+  job.set_lanes(1);
+  job.set_global_batch_size(10);
+  job.set_data_root(dir.path());
+  job.mutable_data()->set_max_bad_fraction(1);
+  job.mutable_data()->add_train_files("train.csv");
+  for (const char* name : {"y", "x"})
+    job.mutable_data()->mutable_csv()->add_columns()->set_name(name);
+  job.mutable_data()->mutable_csv()->mutable_columns(0)->set_kind(ColumnConfig::LABEL);
+  job.mutable_data()->mutable_csv()->mutable_columns(0)->set_numeric_label(true);
+  job.mutable_data()->mutable_csv()->mutable_columns(1)->set_kind(ColumnConfig::NUMERIC);
+  job.mutable_data()->add_numerics()->set_name("x");
+  const auto streams = Make(job, 0);
+  ManualExecutor executor;
+  streams->MakeSources(&executor, nullptr);
+  uint32_t samples = 0;
+  streams->sources()[0].sources[0]->Next([&](absl::StatusOr<absl::optional<Part>> part) {
+    samples = (*part)->header.part().samples();
+  });
+  executor.RunReady();
+  EXPECT_EQ(samples, 2u);
+  const LoaderProgress progress = streams->Progress();
+  EXPECT_EQ(progress.quarantined(), 2u);
+  EXPECT_EQ(progress.warnings_size(), 2);
+  EXPECT_EQ(progress.labels(0).count(), 2u);
+}
+
 TEST(LoaderStreamsTest, MissingFilesAreFoundBeforeAnythingRuns) {
   TempDir dir;
   JobConfig job;

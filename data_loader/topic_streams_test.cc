@@ -159,6 +159,20 @@ TEST_F(TopicStreamsTest, BadRecordsGoToTheDeadLetterTopicBeforeTheirBlockIsSent)
   EXPECT_FALSE(streams->Progress().has_quarantine_file());
 }
 
+TEST_F(TopicStreamsTest, RecordsThatTheLossDoesNotTakeAreLeftOutAndToldOf) {
+  for (const char* value : {"1,0", "-1,1", "0,1e22", "0,3"}) topics_.Write({"clicks", 0}, value);
+  JobConfig job = SmallJob(JobConfig::HYBRID);
+  job.mutable_data()->mutable_csv()->mutable_columns(0)->set_numeric_label(true);
+  const SplitList partitions = EndlessPartitions(1);
+  const auto streams = Begin(job, partitions);
+  EXPECT_THAT(Sorted(NumbersOf(Next(streams.get()))), ElementsAre(0, 3));
+  const LoaderProgress progress = streams->Progress();
+  EXPECT_EQ(progress.quarantined(), 2u);
+  EXPECT_THAT(progress.warnings(), ElementsAre(HasSubstr("in clicks/0: label y: -1 is not"),
+                                               HasSubstr("in clicks/0: column x: 1e+22")));
+  EXPECT_EQ(progress.labels(0).count(), 2u);
+}
+
 TEST_F(TopicStreamsTest, ABrokerThatTakesNoDeadLettersIsWaitedForWithoutHoldingTheThread) {
   JobConfig job = SmallJob(JobConfig::HYBRID);
   job.mutable_data()->mutable_kafka()->set_dead_letter_topic("dead");
