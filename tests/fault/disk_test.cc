@@ -162,8 +162,8 @@ TEST_P(DiskTest, ADiskThatStaysFullEndsTheRunAndResumeGoesOn) {
   ASSERT_TRUE(StaysFullUntil(run, "the job failed")) << ReadFile(run.err_path);
   const CommandEnd end = WaitFor(run, kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 1);
-  EXPECT_THAT(end.err,
-              AllOf(HasSubstr("3 cuts in a row could not be written"), HasSubstr("satrap resume")));
+  // Cuts in a row, 30 s after the first of them; or the last one, where training ends before.
+  EXPECT_THAT(end.err, AllOf(HasSubstr("could not be written"), HasSubstr("satrap resume")));
   EXPECT_EQ(Generations(), 1) << "a restart does not make room";
   EXPECT_TRUE(NobodyIsLeft());
   if (is_small()) MakeRoom();
