@@ -30,7 +30,8 @@ using DeleteRecordsBefore =
 class Request {
  public:
   Request(const KafkaClient& client, std::string doing)
-      : doing_(std::move(doing)),
+      : client_(client),
+        doing_(std::move(doing)),
         queue_(rd_kafka_queue_new(client.get())),
         options_(rd_kafka_AdminOptions_new(client.get(), RD_KAFKA_ADMIN_OP_ANY)) {
     char text[256];
@@ -46,12 +47,12 @@ class Request {
   absl::Status Await() {
     // The request has a time limit of its own, so an answer comes.
     event_.reset(rd_kafka_queue_poll(queue_.get(), kLimitMs + 5000));
-    if (event_ == nullptr) return KafkaError(doing_, RD_KAFKA_RESP_ERR__TIMED_OUT);
+    if (event_ == nullptr) return client_.Failed(doing_, RD_KAFKA_RESP_ERR__TIMED_OUT);
     return Check(rd_kafka_event_error(event_.get()), rd_kafka_event_error_string(event_.get()));
   }
   absl::Status Check(rd_kafka_resp_err_t error, const char* text) const {
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();
-    return KafkaError(doing_, error, text == nullptr ? "" : text);
+    return client_.Failed(doing_, error, text == nullptr ? "" : text);
   }
   absl::Status CheckTopics(const rd_kafka_topic_result_t** results, size_t count) const {
     for (size_t i = 0; i < count; ++i) {
@@ -63,6 +64,7 @@ class Request {
   rd_kafka_event_t* event() const { return event_.get(); }
 
  private:
+  const KafkaClient& client_;
   const std::string doing_;
   const KafkaQueue queue_;
   const AdminOptions options_;

@@ -158,6 +158,22 @@ absl::Status KafkaClient::Unreachable(absl::string_view within) const {
                    "; check that it runs, its address in `brokers`, and security.protocol"));
 }
 
+absl::Status KafkaClient::Failed(absl::string_view doing, rd_kafka_resp_err_t code,
+                                 absl::string_view text) const {
+  rd_kafka_poll(client_, 0);
+  const absl::Status status = KafkaError(doing, code, text);
+  const ConnectionTrouble::Last why = trouble();
+  if (!absl::IsUnavailable(status) || why.reason.empty()) return status;
+  // The brokers of the job are asked for the others, whose addresses are those of the cluster's
+  // settings.
+  const char* const hint =
+      why.code == RD_KAFKA_RESP_ERR__RESOLVE
+          ? "; brokers tell their clients such names (advertised.listeners): this "
+            "one must resolve here"
+          : "";
+  return absl::UnavailableError(absl::StrCat(status.message(), " (", why.reason, ")", hint));
+}
+
 TopicPartitions::TopicPartitions(size_t size)
     : list_(rd_kafka_topic_partition_list_new(static_cast<int>(size))) {}
 

@@ -81,6 +81,11 @@ class KafkaClient {
   // The status for "no broker has answered in time": says why, as far as the trouble tells, and
   // what to do. UNAVAILABLE; PERMISSION_DENIED for a login or TLS that failed.
   absl::Status Unreachable(absl::string_view within) const;
+  // KafkaError of a question to the cluster. If waiting for an answer was in vain it also says what
+  // is wrong with the connections, which a time-out does not, such as the host of a broker that
+  // does not resolve. Serves callbacks. REQUIRES: code is an error
+  absl::Status Failed(absl::string_view doing, rd_kafka_resp_err_t code,
+                      absl::string_view text = "") const;
 
  private:
   // What librdkafka's callbacks refer to.

@@ -78,8 +78,7 @@ absl::StatusOr<std::vector<KafkaPartition>> KafkaCluster::AllPartitions() const 
   std::vector<KafkaPartition> partitions;
   const rd_kafka_resp_err_t error = AskPartitions(client_->get(), LimitMs(), &partitions);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    client_->Poll(0);
-    return KafkaError(absl::StrCat("cannot list the topics at ", client_->brokers()), error);
+    return client_->Failed(absl::StrCat("cannot list the topics at ", client_->brokers()), error);
   }
   partitions.erase(std::remove_if(partitions.begin(), partitions.end(),
                                   [](const auto& p) { return IsOfBroker(p.topic); }),
@@ -136,17 +135,18 @@ absl::StatusOr<std::vector<int64_t>> KafkaCluster::AskOffsets(
       rd_kafka_offsets_for_times(client_->get(), list.get(), static_cast<int>(left_ms));
   for (size_t i = 0; i < list.size(); ++i) {
     if (list[i].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      return KafkaError(absl::StrCat("cannot ask for offsets of ", partitions[i].ToString(), " at ",
-                                     client_->brokers()),
-                        list[i].err);
+      return client_->Failed(absl::StrCat("cannot ask for offsets of ", partitions[i].ToString(),
+                                          " at ", client_->brokers()),
+                             list[i].err);
     }
     offsets.push_back(list[i].offset);
   }
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return KafkaError(absl::StrCat("cannot ask for offsets of ", partitions[0].ToString(), " at ",
-                                   client_->brokers()),
-                      error);
+    return client_->Failed(absl::StrCat("cannot ask for offsets of ", partitions[0].ToString(),
+                                        " at ", client_->brokers()),
+                           error);
   }
+  client_->NoteAnswer();
   return offsets;
 }
 
@@ -184,8 +184,8 @@ absl::StatusOr<std::vector<absl::optional<int64_t>>> KafkaCluster::Committed(
   for (const KafkaPartition& partition : partitions) list.Add(partition, RD_KAFKA_OFFSET_INVALID);
   const rd_kafka_resp_err_t error = rd_kafka_committed(client_->get(), list.get(), LimitMs());
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return KafkaError(absl::StrCat("cannot ask ", client_->brokers(), " for the group's offsets"),
-                      error);
+    return client_->Failed(
+        absl::StrCat("cannot ask ", client_->brokers(), " for the group's offsets"), error);
   }
   std::vector<absl::optional<int64_t>> offsets;
   for (size_t i = 0; i < list.size(); ++i) {
@@ -212,7 +212,7 @@ absl::Status KafkaCluster::Commit(absl::Span<const KafkaPlace> places) const {
   // rd_kafka_commit has no limit: it waits for a broker that is away as long as a group's session
   // lasts, and for one that hangs as long as its socket.
   const KafkaEvent event(rd_kafka_queue_poll(queue.get(), LimitMs()));
-  if (event == nullptr) return KafkaError(doing, RD_KAFKA_RESP_ERR__TIMED_OUT);
+  if (event == nullptr) return client_->Failed(doing, RD_KAFKA_RESP_ERR__TIMED_OUT);
   const rd_kafka_topic_partition_list_t* const done =
       rd_kafka_event_topic_partition_list(event.get());
   for (int i = 0; done != nullptr && i < done->cnt; ++i) {
@@ -223,7 +223,8 @@ absl::Status KafkaCluster::Commit(absl::Span<const KafkaPlace> places) const {
                       each.err);
   }
   error = rd_kafka_event_error(event.get());
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError(doing, error);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return client_->Failed(doing, error);
+  client_->NoteAnswer();
   return absl::OkStatus();
 }
 

@@ -29,6 +29,7 @@ class MessageSource {
   // has. An error names the partition and the offsets concerned, and comes again from then on:
   //   OUT_OF_RANGE         the broker no longer has the next offset: lost() says which offsets
   //   NOT_FOUND            the topic or the partition was deleted
+  //   FAILED_PRECONDITION  the topic was deleted and made anew
   //   DATA_LOSS            a message is damaged
   //   INTERNAL             the client repeats messages, which a new one does not
   //   PERMISSION_DENIED    the login may not read it

@@ -12,7 +12,9 @@
 #include "common/base/status_macros.h"
 #include "common/kafka/client.h"
 #include "common/kafka/offset_errors.h"
+#include "common/kafka/partition_guard.h"
 #include "common/kafka/partition_watch.h"
+#include "common/numeric/hash.h"
 #include "common/thread/clock.h"
 
 namespace satrap {
@@ -47,6 +49,7 @@ PartitionReader::PartitionReader(const KafkaConfig& config, Logger logger)
 
 PartitionReader::~PartitionReader() {
   watch_.reset();
+  guard_.reset();
   // Before the client: queues refer to it, and messages in them do.
   for (const auto& partition : partitions_) {
     rd_kafka_queue_cb_event_enable(partition->queue.get(), nullptr, nullptr);
@@ -75,6 +78,14 @@ absl::StatusOr<std::unique_ptr<PartitionReader>> PartitionReader::Open(
 
 absl::Status PartitionReader::Assign(std::vector<KafkaPlace> places,
                                      std::shared_ptr<BrokerOutage> outage) {
+  const auto wake = [this] {
+    {
+      MutexLock lock(&mutex_);
+      ++arrivals_;
+    }
+    arrived_.NotifyAll();
+  };
+  guard_ = std::make_unique<PartitionGuard>(config_, places, logger_, wake);
   TopicPartitions list(places.size());
   std::vector<KafkaPartition> names;
   const size_t share =
@@ -109,13 +120,7 @@ absl::Status PartitionReader::Assign(std::vector<KafkaPlace> places,
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError("cannot read partitions", error);
   watch_ = std::make_unique<PartitionWatch>(client_.get(), std::move(names),
                                             config_.broker_wait_seconds(), logger_,
-                                            std::move(outage), [this] {
-                                              {
-                                                MutexLock lock(&mutex_);
-                                                ++arrivals_;
-                                              }
-                                              arrived_.NotifyAll();
-                                            });
+                                            std::move(outage), guard_.get(), wake);
   return absl::OkStatus();
 }
 
@@ -129,6 +134,8 @@ absl::optional<PartitionReader::Lost> PartitionReader::lost(size_t index) const 
 }
 int64_t PartitionReader::end_offset(size_t index) const { return watch_->end_offset(index); }
 
+bool PartitionReader::is_guarded(size_t index) const { return guard_->knows(index); }
+
 size_t PartitionReader::queued_messages(size_t index) const {
   return rd_kafka_queue_length(partitions_[index]->queue.get());
 }
@@ -138,6 +145,10 @@ absl::Status PartitionReader::Read(size_t index, size_t max_messages, MessageBat
   Partition* const partition = partitions_[index].get();
   batch->Clear();
   if (!partition->status.ok()) return partition->status;
+  if (guard_->any_changed()) {
+    partition->status = guard_->status(index);
+    if (!partition->status.ok()) return partition->status;
+  }
   if (watch_->failed()) return watch_->status();
   std::vector<rd_kafka_message_t*>& taken = partition->taken;
   taken.resize(max_messages);
@@ -160,6 +171,10 @@ absl::Status PartitionReader::Read(size_t index, size_t max_messages, MessageBat
     } else {
       partition->status = Take(partition, message, batch);
     }
+  }
+  if (!batch->empty()) {
+    const size_t last = batch->size() - 1;
+    guard_->NoteRead(index, {batch->offset(last), Xxh64(batch->value(last))});
   }
   if (partition->status.ok()) NoteDemand(partition, batch->size(), bytes);
   // What came before the error is given first; the error comes with the next call.
@@ -218,7 +233,11 @@ absl::Status PartitionReader::FindLost(Partition* partition) {
                                    " was refused, and which ones are there cannot be asked"),
                       error);
   }
-  return OffsetRefused(partition->name, partition->next, {earliest, latest}, &partition->lost);
+  const absl::Status refused =
+      OffsetRefused(partition->name, partition->next, {earliest, latest}, &partition->lost);
+  // A topic that was made anew may have been filled up to there between the two answers.
+  if (absl::IsUnavailable(refused)) RETURN_IF_ERROR(guard_->LookNow(partition->index));
+  return refused;
 }
 
 void PartitionReader::NoteDemand(Partition* partition, size_t messages, size_t bytes) {
@@ -242,6 +261,7 @@ bool PartitionReader::Wait(absl::Span<const size_t> indices, absl::Duration limi
     for (const size_t index : indices) {
       const Partition& partition = *partitions_[index];
       if (!partition.status.ok() || watch_->missing(index) ||
+          (guard_->any_changed() && !guard_->status(index).ok()) ||
           rd_kafka_queue_length(partition.queue.get()) > 0) {
         return true;
       }

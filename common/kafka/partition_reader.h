@@ -9,6 +9,9 @@
 // partition holds for what lies behind its last message, too. An offset that does not exceed the
 // one before it is an error, and offsets that are gone are an error, never a silent jump.
 //
+// A topic that is deleted and made anew while it is read is an error, too (partition_guard.h),
+// though its offsets may go on without a gap.
+//
 // A broker that goes away is waited for, with one warning, for broker_wait_seconds. A thread of the
 // reader asks every second for the ends of the partitions, which tells lag and that the broker is
 // there; every 20 ms while a queue that is read runs low, because librdkafka 2.0.2 otherwise looks
@@ -16,8 +19,8 @@
 //
 // Threads: Read and next_offset of one partition belong to one thread at a time, different
 // partitions may be read by different threads. Everything else is thread-safe. Nothing blocks but
-// Wait, the destructor (KafkaClient's), and for 5 s at most the Read that meets an offset which the
-// broker refuses: it asks which ones are there. Batches must be gone before the reader.
+// Wait, the destructor (KafkaClient's), and for 10 s at most the Read that meets an offset which
+// the broker refuses: it asks which ones are there. Batches must be gone before the reader.
 //
 // What its methods give is said in message_source.h.
 //
@@ -48,6 +51,7 @@
 namespace satrap {
 
 class KafkaClient;
+class PartitionGuard;
 class PartitionWatch;
 
 class PartitionReader final : public MessageSource {
@@ -74,6 +78,9 @@ class PartitionReader final : public MessageSource {
   // Makes Wait return within a moment, now and always.
   void Stop();
 
+  // Whether it would find out by now that the topic is made anew: about a second after Open.
+  bool is_guarded(size_t index) const;
+
   // Messages that have arrived and were not read yet.
   size_t queued_messages(size_t index) const;
 
@@ -90,6 +97,7 @@ class PartitionReader final : public MessageSource {
   const Logger logger_;
   std::unique_ptr<KafkaClient> client_;
   std::vector<std::unique_ptr<Partition>> partitions_;
+  std::unique_ptr<PartitionGuard> guard_;
   std::unique_ptr<PartitionWatch> watch_;
   mutable Mutex mutex_;
   CondVar arrived_;

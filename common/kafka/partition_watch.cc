@@ -11,12 +11,14 @@ namespace satrap {
 
 PartitionWatch::PartitionWatch(KafkaClient* client, std::vector<KafkaPartition> partitions,
                                double broker_wait_seconds, Logger logger,
-                               std::shared_ptr<BrokerOutage> outage, std::function<void()> wake)
+                               std::shared_ptr<BrokerOutage> outage, PartitionGuard* guard,
+                               std::function<void()> wake)
     : client_(client),
       partitions_(std::move(partitions)),
       wait_ms_(static_cast<int64_t>(broker_wait_seconds * 1000)),
       logger_(std::move(logger)),
       outage_(std::move(outage)),
+      guard_(guard),
       wake_(std::move(wake)),
       ends_(new std::atomic<int64_t>[partitions_.size()]),
       missing_(new std::atomic<bool>[partitions_.size()]),
@@ -95,6 +97,7 @@ bool PartitionWatch::Query() {
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR && own == RD_KAFKA_RESP_ERR_NO_ERROR &&
         list[i].offset >= 0) {
       ends_[i].store(list[i].offset, std::memory_order_relaxed);
+      guard_->NoteEnd(i, list[i].offset);
       missing_since_ms_[i] = 0;
     }
     // Without a leader the partition cannot be read, though other brokers are there.
@@ -107,6 +110,7 @@ bool PartitionWatch::Query() {
 }
 
 void PartitionWatch::NoteMissing(size_t index) {
+  guard_->NoteMissing(index);
   const int64_t now_ms = MonotonicMs();
   if (missing_since_ms_[index] == 0) missing_since_ms_[index] = now_ms;
   // A broker that has just started may not know of every topic yet.

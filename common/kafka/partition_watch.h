@@ -17,6 +17,7 @@
 #include "common/kafka/broker_outage.h"
 #include "common/kafka/client.h"
 #include "common/kafka/partition.h"
+#include "common/kafka/partition_guard.h"
 #include "common/log/log.h"
 #include "common/thread/mutex.h"
 
@@ -35,10 +36,10 @@ class PartitionWatch {
 
   // Asks through `client`, which must outlive it. `wake` is called when status() has become an
   // error or a partition is missing. Watches that share `outage` warn once of a broker that is
-  // away.
+  // away. What is heard of the partitions is told to `guard`, which must outlive it.
   PartitionWatch(KafkaClient* client, std::vector<KafkaPartition> partitions,
                  double broker_wait_seconds, Logger logger, std::shared_ptr<BrokerOutage> outage,
-                 std::function<void()> wake);
+                 PartitionGuard* guard, std::function<void()> wake);
   ~PartitionWatch();
 
   // A queue that is being read runs low: asks soon, in case librdkafka has not noticed.
@@ -70,6 +71,7 @@ class PartitionWatch {
   const int64_t wait_ms_;
   const Logger logger_;
   const std::shared_ptr<BrokerOutage> outage_;
+  PartitionGuard* const guard_;
   const std::function<void()> wake_;
   std::unique_ptr<std::atomic<int64_t>[]> ends_;
   std::unique_ptr<std::atomic<bool>[]> missing_;

@@ -80,19 +80,26 @@ class Sender {
 
 }  // namespace
 
+absl::StatusOr<size_t> FindTopic(const KafkaConfig& kafka, const std::string& topic) {
+  // Less than the 15 s in which a command with a wrong address must have ended with its message.
+  constexpr absl::Duration kLimit = absl::Seconds(12);
+  KafkaConfig config = kafka;
+  config.add_topics(topic);
+  ASSIGN_OR_RETURN(const auto cluster, KafkaCluster::Connect(config, kLimit));
+  ASSIGN_OR_RETURN(const std::vector<KafkaPartition> partitions, cluster->Partitions(config));
+  // Which only the partitions' own brokers can answer: a producer would find out after minutes that
+  // one of them cannot be reached, though the brokers of `kafka` can.
+  RETURN_IF_ERROR(cluster->Ranges(partitions).status());
+  return partitions.size();
+}
+
 absl::Status Produce(const ProduceOptions& options,
                      const std::function<bool(const ProduceProgress&)>& show) {
   ASSIGN_OR_RETURN(const std::vector<Split> files, WholeFiles(options));
   ASSIGN_OR_RETURN(auto maker,
                    MessageMaker::Create(options.message,
                                         options.job.has_value() ? &options.job->data() : nullptr));
-  {
-    // A producer would only find out after minutes that nobody is there.
-    KafkaConfig topic = options.kafka;
-    topic.add_topics(options.topic);
-    ASSIGN_OR_RETURN(const auto cluster, KafkaCluster::Connect(topic));
-    RETURN_IF_ERROR(cluster->Partitions(topic).status());
-  }
+  RETURN_IF_ERROR(FindTopic(options.kafka, options.topic).status());
   ASSIGN_OR_RETURN(auto producer, KafkaProducer::Create(options.kafka));
   double total_bytes = 0;
   for (const Split& file : files) total_bytes += static_cast<double>(file.file_bytes);

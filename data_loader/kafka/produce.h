@@ -5,12 +5,14 @@
 #ifndef SATRAP_DATA_LOADER_KAFKA_PRODUCE_H_
 #define SATRAP_DATA_LOADER_KAFKA_PRODUCE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "data_loader/kafka/message_maker.h"
 #include "proto/job.pb.h"
@@ -33,6 +35,11 @@ struct ProduceProgress {
   uint64_t messages = 0;  // likewise
   double fraction = 0;    // of the files' bytes, in [0, 1]
 };
+
+// How many partitions the topic has. An error within 15 s says what keeps messages from being
+// written to it: errors as KafkaCluster (common/kafka/cluster.h), also of the partitions' own
+// brokers.
+absl::StatusOr<size_t> FindTopic(const KafkaConfig& kafka, const std::string& topic);
 
 // Writes all lines in order: lines with equal keys, or of one partition, keep it. `show` is called
 // often, on this thread; if it returns false, nothing more is read, and what was is still flushed.

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <memory>
-#include <vector>
 
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
-#include "common/kafka/cluster.h"
 #include "common/kafka/producer.h"
 #include "data_loader/kafka/message_maker.h"
+#include "data_loader/kafka/produce.h"
 #include "data_loader/kafka/send_pace.h"
 #include "data_loader/parser/record_block.h"
 #include "data_loader/synthetic/click_log.h"
@@ -20,14 +19,6 @@ namespace {
 constexpr absl::Duration kFlushLimit = absl::Seconds(60);
 constexpr uint64_t kMostRecordsPerLook = 64;
 constexpr double kLooksPerSecond = 20;
-
-absl::StatusOr<int32_t> CountPartitions(const SyntheticProduceOptions& options) {
-  KafkaConfig topic = options.kafka;
-  topic.add_topics(options.topic);
-  ASSIGN_OR_RETURN(const auto cluster, KafkaCluster::Connect(topic));
-  ASSIGN_OR_RETURN(const std::vector<KafkaPartition> partitions, cluster->Partitions(topic));
-  return static_cast<int32_t>(partitions.size());
-}
 
 }  // namespace
 
@@ -45,7 +36,7 @@ uint64_t RecordsPerLook(double records_per_second) {
 
 absl::Status ProduceSynthetic(const SyntheticProduceOptions& options,
                               const std::function<bool(uint64_t)>& show) {
-  ASSIGN_OR_RETURN(const int32_t partitions, CountPartitions(options));
+  ASSIGN_OR_RETURN(const size_t partitions, FindTopic(options.kafka, options.topic));
   ASSIGN_OR_RETURN(const auto producer, KafkaProducer::Create(options.kafka));
   const ClickLog log(options.format);
   DataConfig data;
@@ -67,7 +58,7 @@ absl::Status ProduceSynthetic(const SyntheticProduceOptions& options,
     record.SerializeToString(&bytes);
     KafkaProducer::Message message;
     message.topic = options.topic;
-    message.partition = static_cast<int32_t>(i % static_cast<uint64_t>(partitions));
+    message.partition = static_cast<int32_t>(i % partitions);
     message.value = bytes;
     RETURN_IF_ERROR(producer->Send(message));
   }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "data_loader/parser/record_parser.h"
 #include "data_loader/synthetic/click_log.h"
 #include "data_loader/testing/temp_dir.h"
+#include "deploy/coordinator/kafka_topic_source.h"
 #include "tests/kafka/kafka_broker.h"
 
 namespace satrap {
@@ -195,6 +197,62 @@ TEST_F(KafkaProduceTest, ARateIsKept) {
   ASSERT_TRUE(Run(options_).ok());
   // The sixth line is due after a second.
   EXPECT_GE(MonotonicMs() - begin_ms, 1000);
+}
+
+// A broker whose second listener tells clients a name that does not resolve, as one in a container
+// or behind an address of a cloud may. The first one is for whoever makes the topic.
+class UnresolvedBrokerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::vector<int> ports = FreePorts(3);
+    const std::string plain = absl::StrCat("127.0.0.1:", ports[0]);
+    named_ = absl::StrCat("127.0.0.1:", ports[1]);
+    const std::string controller = absl::StrCat("127.0.0.1:", ports[2]);
+    told_ = absl::StrCat("no-such-host.invalid:", ports[1]);
+    broker_ = KafkaBroker::Start(
+        {absl::StrCat("listeners=PLAINTEXT://", plain, ",NAMED://", named_, ",CONTROLLER://",
+                      controller),
+         absl::StrCat("advertised.listeners=PLAINTEXT://", plain, ",NAMED://", told_),
+         absl::StrCat("controller.quorum.voters=1@", controller),
+         "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,NAMED:PLAINTEXT,CONTROLLER:PLAINTEXT"},
+        plain);
+    if (broker_ == nullptr) GTEST_SKIP() << "no Kafka broker is installed";
+    topic_ = broker_->NewTopic(1);
+    kafka_.add_brokers(named_);
+  }
+  // Names the host that failed, and where it comes from, within the time that is promised.
+  void ExpectNamed(const std::function<absl::Status()>& ask) const {
+    const int64_t begin_ms = MonotonicMs();
+    const absl::Status status = ask();
+    EXPECT_LT(MonotonicMs() - begin_ms, 15000);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(told_), HasSubstr("Failed to resolve"),
+                      HasSubstr("advertised.listeners"), HasSubstr("at " + named_)));
+  }
+
+  std::unique_ptr<KafkaBroker> broker_;
+  TempDir dir_;
+  KafkaConfig kafka_;  // the listener with the name
+  std::string topic_;
+  std::string named_;  // its address
+  std::string told_;   // what it tells clients
+};
+
+TEST_F(UnresolvedBrokerTest, IsNamedByWhoeverWritesAndReads) {
+  ProduceOptions options;
+  options.kafka = kafka_;
+  options.topic = topic_;
+  options.files = {dir_.Write("a", "1\n2\n")};
+  ExpectNamed([&] { return Produce(options, [](const ProduceProgress&) { return true; }); });
+  SyntheticProduceOptions synthetic;
+  synthetic.kafka = kafka_;
+  synthetic.topic = topic_;
+  synthetic.format.add_vocabulary_sizes(5);
+  ExpectNamed([&] { return ProduceSynthetic(synthetic, [](uint64_t) { return true; }); });
+  // As the coordinator of a run that begins.
+  KafkaTopicSource source;
+  ExpectNamed([&] { return source.Ranges(kafka_, {KafkaPartition{topic_, 0}}).status(); });
 }
 
 TEST_F(KafkaProduceTest, AnErrorNamesFileAndLineOrTopic) {

@@ -1,0 +1,262 @@
+#include "common/kafka/partition_guard.h"
+
+#include <librdkafka/rdkafka.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/kafka/client.h"
+#include "common/numeric/hash.h"
+#include "common/thread/clock.h"
+
+namespace satrap {
+namespace {
+
+// How far before the start a message is looked for: the one right before it may be the mark of a
+// transaction, or compacted.
+constexpr int64_t kLookBack = 1000;
+
+using KafkaMessage = std::unique_ptr<rd_kafka_message_t,
+                                     KafkaDestroyer<rd_kafka_message_t, rd_kafka_message_destroy>>;
+
+absl::Status AnotherTopic(const KafkaPartition& partition, int64_t offset) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      partition.ToString(), ", offset ", offset,
+      ": the message is not the one that was there when the run read it; the topic was ",
+      "deleted and made anew, or its log was lost. This run cannot go on with it: begin ",
+      "a new one"));
+}
+
+// Reads the first message of each place, at its offset or behind it. What the brokers do not have
+// within `limit_ms`, or until `stop` returns true, is left out.
+absl::StatusOr<std::vector<absl::optional<MessageMark>>> ReadFirst(
+    KafkaClient* client, const std::vector<KafkaPlace>& places, int64_t limit_ms,
+    const std::function<bool()>& stop) {
+  TopicPartitions list(places.size());
+  std::map<KafkaPartition, size_t> index_of;
+  for (size_t i = 0; i < places.size(); ++i) {
+    list.Add(places[i].partition, places[i].offset);
+    index_of[places[i].partition] = i;
+  }
+  const rd_kafka_resp_err_t error = rd_kafka_assign(client->get(), list.get());
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError("cannot read partitions", error);
+  std::vector<absl::optional<MessageMark>> found(places.size());
+  std::vector<bool> is_answered(places.size());
+  const int64_t deadline_ms = MonotonicMs() + limit_ms;
+  size_t left = places.size();
+  while (left > 0 && MonotonicMs() < deadline_ms && !stop()) {
+    const KafkaMessage message(rd_kafka_consumer_poll(client->get(), PartitionGuard::kSliceMs));
+    if (message == nullptr || message->rkt == nullptr) continue;
+    const auto at = index_of.find({rd_kafka_topic_name(message->rkt), message->partition});
+    if (at == index_of.end() || is_answered[at->second]) continue;
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      const absl::string_view value(static_cast<const char*>(message->payload), message->len);
+      found[at->second] = MessageMark{message->offset, Xxh64(value)};
+    }
+    // Else the end of the partition, or an error that is the reader's to tell.
+    is_answered[at->second] = true;
+    --left;
+  }
+  return found;
+}
+
+// The first offset that the broker has; -1 if it does not answer.
+int64_t EarliestOf(KafkaClient* client, const KafkaPartition& partition) {
+  int64_t earliest = -1;
+  int64_t latest = -1;
+  const rd_kafka_resp_err_t error =
+      rd_kafka_query_watermark_offsets(client->get(), partition.topic.c_str(), partition.partition,
+                                       &earliest, &latest, PartitionGuard::kEarliestMs);
+  return error == RD_KAFKA_RESP_ERR_NO_ERROR ? earliest : -1;
+}
+
+}  // namespace
+
+absl::Status CompareAnchor(const KafkaPartition& partition, const MessageMark& anchor,
+                           const PartitionLook& look) {
+  // Retention or compaction may have removed it since.
+  if (!look.first.has_value() || look.first->offset > anchor.offset) return absl::OkStatus();
+  return look.first->hash == anchor.hash ? absl::OkStatus()
+                                         : AnotherTopic(partition, anchor.offset);
+}
+
+PartitionGuard::PartitionGuard(const KafkaConfig& config, const std::vector<KafkaPlace>& places,
+                               Logger logger, std::function<void()> wake)
+    : config_(config),
+      logger_(std::move(logger)),
+      wake_(std::move(wake)),
+      next_look_ms_(MonotonicMs() + kFirstLookMs) {
+  for (const KafkaPlace& place : places) {
+    Guarded guarded;
+    guarded.name = place.partition;
+    guarded.start = place.offset;
+    partitions_.push_back(std::move(guarded));
+  }
+  thread_ = std::thread([this] { Run(); });
+}
+
+PartitionGuard::~PartitionGuard() {
+  {
+    MutexLock lock(&mutex_);
+    ending_ = true;
+  }
+  changed_.NotifyAll();
+  thread_.join();
+}
+
+void PartitionGuard::NoteRead(size_t index, const MessageMark& message) {
+  MutexLock lock(&mutex_);
+  Guarded& guarded = partitions_[index];
+  // What comes after the anchor, or after the place before which there may be one, may be of
+  // another topic until the next look.
+  const bool is_first = !guarded.anchor.has_value() && guarded.start == 0;
+  (is_first ? guarded.anchor : guarded.latest) = message;
+}
+
+void PartitionGuard::NoteEnd(size_t index, int64_t end) {
+  bool doubt = false;
+  {
+    MutexLock lock(&mutex_);
+    Guarded& guarded = partitions_[index];
+    doubt = std::exchange(guarded.is_missing, false);
+    doubt = end < std::exchange(guarded.end, end) || doubt;
+    guarded.doubt = guarded.doubt || doubt;
+    doubt_ = doubt_ || doubt;
+  }
+  if (doubt) changed_.NotifyAll();
+}
+
+void PartitionGuard::NoteMissing(size_t index) {
+  MutexLock lock(&mutex_);
+  partitions_[index].is_missing = true;
+}
+
+absl::Status PartitionGuard::status(size_t index) const {
+  MutexLock lock(&mutex_);
+  return partitions_[index].status;
+}
+
+bool PartitionGuard::knows(size_t index) const {
+  MutexLock lock(&mutex_);
+  const Guarded& guarded = partitions_[index];
+  return guarded.anchor.has_value() || guarded.start == 0 || guarded.earliest >= 0;
+}
+
+bool PartitionGuard::ending() const {
+  MutexLock lock(&mutex_);
+  return ending_;
+}
+
+absl::Status PartitionGuard::LookNow(size_t index) {
+  std::vector<Question> questions(1);
+  {
+    MutexLock lock(&mutex_);
+    questions[0] = QuestionOf(index);
+  }
+  Ask(std::move(questions));
+  return status(index);
+}
+
+void PartitionGuard::Run() {
+  for (;;) {
+    {
+      MutexLock lock(&mutex_);
+      if (!Await()) return;
+      doubt_ = false;
+    }
+    Ask(Questions());
+    MutexLock lock(&mutex_);
+    next_look_ms_ = MonotonicMs() + kPeriodMs;
+  }
+}
+
+// Waits for the time of the next look; false to end.
+bool PartitionGuard::Await() {
+  for (;;) {
+    if (ending_) return false;
+    const int64_t left_ms = next_look_ms_ - MonotonicMs();
+    if (doubt_ || left_ms <= 0) return true;
+    changed_.WaitFor(&mutex_, left_ms);
+  }
+}
+
+PartitionGuard::Question PartitionGuard::QuestionOf(size_t index) {
+  const Guarded& guarded = partitions_[index];
+  const int64_t from = guarded.anchor.has_value() ? guarded.anchor->offset
+                                                  : std::max<int64_t>(guarded.start - kLookBack, 0);
+  return {index, {guarded.name, from}, guarded.anchor, guarded.latest, guarded.end};
+}
+
+// Of the partitions that may have changed since the last look.
+std::vector<PartitionGuard::Question> PartitionGuard::Questions() {
+  MutexLock lock(&mutex_);
+  std::vector<Question> questions;
+  for (size_t i = 0; i < partitions_.size(); ++i) {
+    Guarded& guarded = partitions_[i];
+    // What was found before says nothing any more.
+    if (std::exchange(guarded.doubt, false)) guarded.looked_end = -2;
+    if (!guarded.status.ok() || guarded.end == guarded.looked_end) continue;
+    // Without an anchor nothing was read, and nothing lies before the start that could be missed.
+    if (!guarded.anchor.has_value() && guarded.start == 0) continue;
+    questions.push_back(QuestionOf(i));
+  }
+  return questions;
+}
+
+void PartitionGuard::Ask(std::vector<Question> questions) {
+  if (questions.empty()) return;
+  KafkaClient::Options options;
+  options.role = KafkaRole::kReader;
+  options.partitions = questions.size();
+  options.logger = logger_;
+  KafkaConfig config = config_;
+  // The least that there is: one answer of the broker for each partition is enough.
+  config.set_queue_bytes(1);
+  const auto client = KafkaClient::Create(config, std::move(options));
+  // The reader was made of the same settings, and tells what is wrong with them.
+  if (!client.ok()) return;
+  std::vector<PartitionLook> looks(questions.size());
+  std::vector<KafkaPlace> places;
+  for (size_t i = 0; i < questions.size() && !ending(); ++i) {
+    Question& question = questions[i];
+    if (!question.anchor.has_value()) {
+      looks[i].earliest = EarliestOf(client->get(), question.place.partition);
+      question.place.offset = std::max(question.place.offset, looks[i].earliest);
+    }
+    places.push_back(question.place);
+  }
+  const auto found = ReadFirst(client->get(), places, kLookMs, [this] { return ending(); });
+  if (!found.ok()) return;
+  for (size_t i = 0; i < places.size(); ++i) {
+    looks[i].first = (*found)[i];
+    Take(questions[i], looks[i]);
+  }
+}
+
+void PartitionGuard::Take(const Question& question, const PartitionLook& look) {
+  {
+    MutexLock lock(&mutex_);
+    Guarded& guarded = partitions_[question.index];
+    if (!guarded.status.ok()) return;
+    if (look.first.has_value() || look.earliest >= 0) guarded.looked_end = question.end;
+    if (question.anchor.has_value()) {
+      guarded.status = CompareAnchor(guarded.name, *question.anchor, look);
+      if (look.first.has_value() && question.latest.has_value()) guarded.anchor = question.latest;
+    } else if (guarded.earliest > 0 && look.earliest == 0) {
+      guarded.status = AnotherTopic(guarded.name, 0);
+    } else if (look.earliest >= 0 && !guarded.anchor.has_value()) {
+      guarded.earliest = look.earliest;
+      const bool is_before = look.first.has_value() && look.first->offset < guarded.start;
+      guarded.anchor = is_before ? look.first : question.latest;
+    }
+    if (guarded.status.ok()) return;
+    any_changed_.store(true, std::memory_order_release);
+  }
+  wake_();
+}
+
+}  // namespace satrap

@@ -1,0 +1,129 @@
+// A PartitionGuard finds out that a topic was deleted and made anew while it is read. Offsets begin
+// anew then, and a reader that goes on at its own would miss the first messages without a word.
+//
+// It remembers one message of each partition, its anchor: one that was read, or one from before the
+// place where reading begins. From time to time, and when there is reason to doubt, it reads the
+// anchor again with a client of its own: there must be the same value, or no message any more
+// (retention, compaction). From then on the anchor is the last message that was read before that,
+// which so is known to be of the same topic. A partition without any message before its start is
+// not the same if its first offset has gone back to 0.
+//
+// A topic that is made anew and filled with the same messages, at the same offsets, counts as the
+// same: none is missed. One that is not touched is not read again.
+//
+// Thread-safe. The destructor waits for the look that is under way, at most as long as
+// KafkaClient's and kSliceMs. Code that no broker is needed for is in the free functions, for
+// tests.
+
+#ifndef SATRAP_COMMON_KAFKA_PARTITION_GUARD_H_
+#define SATRAP_COMMON_KAFKA_PARTITION_GUARD_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "common/kafka/partition.h"
+#include "common/log/log.h"
+#include "common/thread/mutex.h"
+#include "proto/kafka.pb.h"
+
+namespace satrap {
+
+// A message of a partition: what identifies it is the hash of its value (Xxh64).
+struct MessageMark {
+  int64_t offset = 0;
+  uint64_t hash = 0;
+};
+
+// What a look has found of one partition.
+struct PartitionLook {
+  absl::optional<MessageMark> first;  // the first message from the offset on that was asked for
+  int64_t earliest = -1;              // the partition's first offset; -1: not asked, or no answer
+};
+
+class PartitionGuard {
+ public:
+  static constexpr int64_t kFirstLookMs = 1000;
+  static constexpr int64_t kPeriodMs = 10000;
+  static constexpr int kLookMs = 5000;
+  static constexpr int kEarliestMs = 1000;
+  static constexpr int kSliceMs = 100;
+
+  // `places` is where reading begins. `wake` is called when status() of one has become an error.
+  PartitionGuard(const KafkaConfig& config, const std::vector<KafkaPlace>& places, Logger logger,
+                 std::function<void()> wake);
+  ~PartitionGuard();
+  PartitionGuard(const PartitionGuard&) = delete;
+  PartitionGuard& operator=(const PartitionGuard&) = delete;
+
+  // The message was read; it is the last one of the partition by now.
+  void NoteRead(size_t index, const MessageMark& message);
+  // The brokers say that the partition ends here, or that there is none. An end that goes back, and
+  // a partition that is there again, are reasons to doubt: it looks at once.
+  void NoteEnd(size_t index, int64_t end);
+  void NoteMissing(size_t index);
+  // Looks at one partition now, on the caller's thread, for up to kLookMs. Returns status().
+  absl::Status LookNow(size_t index);
+
+  // OK, or FAILED_PRECONDITION once the partition is another one; then it stays so.
+  absl::Status status(size_t index) const;
+  // Whether a change of the partition would be found by now: it has an anchor, or needs none.
+  bool knows(size_t index) const;
+  // Whether status() of some partition is an error. Cheap.
+  bool any_changed() const { return any_changed_.load(std::memory_order_acquire); }
+
+ private:
+  struct Guarded {
+    KafkaPartition name;
+    int64_t start = 0;
+    absl::optional<MessageMark> anchor;
+    absl::optional<MessageMark> latest;  // that was read since
+    int64_t earliest = -1;               // without an anchor: as the looks have found it
+    int64_t end = -1;                    // as it was told last
+    int64_t looked_end = -2;             // what it was at the last look that had an answer
+    bool is_missing = false;
+    bool doubt = false;
+    absl::Status status;
+  };
+  // One question to the broker.
+  struct Question {
+    size_t index = 0;
+    KafkaPlace place;
+    absl::optional<MessageMark> anchor;  // at that place; absent: one is looked for from there on
+    absl::optional<MessageMark> latest;  // that was read before the question was made
+    int64_t end = -1;                    // of the partition when the question was made
+  };
+  void Run();
+  bool Await() REQUIRES(mutex_);
+  Question QuestionOf(size_t index) REQUIRES(mutex_);
+  std::vector<Question> Questions();
+  void Ask(std::vector<Question> questions);
+  void Take(const Question& question, const PartitionLook& look);
+  bool ending() const;
+
+  const KafkaConfig config_;
+  const Logger logger_;
+  const std::function<void()> wake_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::vector<Guarded> partitions_ GUARDED_BY(mutex_);
+  bool doubt_ GUARDED_BY(mutex_) = false;
+  bool ending_ GUARDED_BY(mutex_) = false;
+  int64_t next_look_ms_ GUARDED_BY(mutex_);
+  std::atomic<bool> any_changed_{false};
+  std::thread thread_;
+};
+
+// Whether the partition in which `anchor` was read is another one by what was found from its offset
+// on.
+absl::Status CompareAnchor(const KafkaPartition& partition, const MessageMark& anchor,
+                           const PartitionLook& look);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_KAFKA_PARTITION_GUARD_H_
