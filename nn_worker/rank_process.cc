@@ -241,11 +241,9 @@ absl::StatusOr<JobBackend> MakeBackend(const RoleRuntime& runtime, const DeviceP
 }
 
 // Before the first step of a run that starts from a model, or scores with it.
-absl::Status BeginFromModel(RoleRuntime& runtime, const StartModel& model, Network* network,
+absl::Status BeginFromModel(RoleRuntime& runtime, StartModel* model, Network* network,
                             Collective* collective, CutEngine* cuts, NetworkTrainer* trainer) {
   const JobConfig& job = runtime.job();
-  // Scores are those of the whole model or of none.
-  if (job.action() != JobConfig::TRAIN) return trainer->StartFromModel(model);
   const bool leads = runtime.index() == 0;
   ASSIGN_OR_RETURN(const WarmStartReport report, WarmStart(model, job, network, collective,
                                                            leads ? cuts->embedding_ps() : nullptr));
@@ -326,8 +324,8 @@ absl::StatusOr<std::unique_ptr<Network>> MakeNetwork(const RoleRuntime& runtime,
   return network;
 }
 
-absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, const Ranks& ranks,
-                     ForkJoinPool* pool, const JobBackend& made) {
+absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks, ForkJoinPool* pool,
+                     const JobBackend& made) {
   const JobConfig& job = runtime.job();
   const bool leads = runtime.index() == 0;
 
@@ -382,10 +380,10 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, const Ranks&
   if (!runtime.cut_folder().empty()) {
     RETURN_IF_ERROR(trainer.StartFromCut(start));
   } else if (!job.init_from().empty()) {
-    RETURN_IF_ERROR(BeginFromModel(runtime, start, network.get(), trainer_options.collective,
+    RETURN_IF_ERROR(BeginFromModel(runtime, &start, network.get(), trainer_options.collective,
                                    cuts.get(), &trainer));
   }
-
+  start = StartModel();  // all roles have loaded: its run may remove it, and its memory is free
   Progress progress(
       runtime.executor(), [&trainer] { return trainer.RecentAuc(); }, write_line,
       runtime.envelope().generation(), ShownPosition(job, runtime.position()));
@@ -446,7 +444,7 @@ absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,
   // If this rank returned its error, its collective would be destroyed first, and the other ranks
   // would report a broken connection before this one reports the cause.
   runtime.ExitUnlessOk(ConnectCards(runtime, devices, card, &ranks));
-  runtime.ExitUnlessOk(RunRank(runtime, start, ranks, &pool, made));
+  runtime.ExitUnlessOk(RunRank(runtime, std::move(start), ranks, &pool, made));
   return absl::OkStatus();
 }
 

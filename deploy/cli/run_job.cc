@@ -10,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/checked_text.h"
+#include "common/checkpoint/cut_pin.h"
 #include "common/checkpoint/ledger.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
@@ -83,6 +85,19 @@ absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
   return MergeQuarantine(run_dir, &ledger).status();
 }
 
+// Keeps a cut that the job names by itself on the disk: from now on until rank 0 pins it, and for
+// generations that begin from it again because the run has no cut of its own yet. For a run, or a link,
+// each generation takes what that then stands for.
+absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
+  std::error_code error;
+  const std::filesystem::path named = job.init_from();
+  if (named.empty() || std::filesystem::canonical(named, error) != named ||
+      HasVanished(job.init_from())) {
+    return nullptr;
+  }
+  return PinCut(job.init_from());
+}
+
 // Tells when another cut of a generation was abandoned.
 class AbandonedCuts {
  public:
@@ -136,6 +151,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   // Now, and not when hours of training are to be reported.
   RETURN_IF_ERROR(CheckOutputsWritable(line));
   ASSIGN_OR_RETURN(const std::string programs_dir, ProgramsDir());
+  ASSIGN_OR_RETURN(std::unique_ptr<FileLock> pin, PinNamedCut(job));
   fprintf(stderr, "satrap: job '%s' runs in %s\n", job.name().c_str(), folder.path().c_str());
   const std::string scaling = BatchScalingText(job);
   if (!scaling.empty()) fprintf(stderr, "satrap: %s\n", scaling.c_str());
@@ -152,6 +168,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   run.end = launcher->Wait(
       [&](const StatusAnswer& status) {
         progress.Show(status, MonotonicMs());
+        if (status.has_last_cut()) pin.reset();
         if (abandoned.IsNew(status)) {
           progress.End();
           fprintf(stderr, "satrap: warning: a cut was abandoned, and training goes on: %s\n",
@@ -185,6 +202,11 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   if (!reductions.ok()) {
     run.end.warnings.push_back(
         absl::StrCat("the report does not say how far the rates fell: ", reductions.message()));
+  }
+  const absl::Status warm_start = AddWarmStart(job, run.run_dir, &*run.report);
+  if (!warm_start.ok()) {
+    run.end.warnings.push_back(absl::StrCat("the report does not say what was taken of the model: ",
+                                            warm_start.message()));
   }
   run.report_written = WriteReport(*run.report, line.report);
   // The Bayes AUC takes seconds, in which somebody may press Ctrl-C and believe to have lost all.

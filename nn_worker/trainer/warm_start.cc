@@ -60,11 +60,13 @@ absl::StatusOr<WarmStartReport> WarmStart(const StartModel& model, const JobConf
   WarmStartReport report;
   std::string told;
   if (collective->rank() == 0) {
-    RETURN_IF_ERROR(CheckNames(model, job, *network));
-    ReportTables(model, job, &report);
     // First: no rank trains a part before the tables are there.
-    RETURN_IF_ERROR(LoadTables(model.directory, embedding_ps));
-    told = ToRanks(model);
+    RETURN_IF_ERROR(LoadOrLookAgain(model, [&](const StartModel& found) -> absl::Status {
+      RETURN_IF_ERROR(CheckNames(found, job, *network));
+      return LoadTables(found.directory, embedding_ps);
+    }));
+    ReportTables(*model, job, &report);
+    told = ToRanks(*model);
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> from_ranks, collective->AllGatherBytes(told));
   absl::string_view bytes = from_ranks[0];
@@ -73,13 +75,15 @@ absl::StatusOr<WarmStartReport> WarmStart(const StartModel& model, const JobConf
   std::memcpy(&step, bytes.data(), sizeof(step));
   bytes.remove_prefix(sizeof(step));
   ASSIGN_OR_RETURN(Network::Taken dense, network->StartFrom(bytes, job.warm_start(), step));
+  const std::vector<std::string> parameters = dense.taken;
   Append(std::move(dense.taken), &report.taken);
   Append(std::move(dense.fresh), &report.fresh);
   Append(std::move(dense.ignored), &report.ignored);
   report.has_state = dense.has_state;
+  if (collective->rank() == 0) DescribeResult(*model, job, parameters, &report);
   if (collective->rank() == 0 && report.taken.empty()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("nothing of the model in ", model.directory,
+        absl::StrCat("nothing of the model in ", model->directory,
                      " is taken: it has no table and no dense parameter of this job",
                      job.warm_start().only_size() > 0 ? " that warm_start.only names" : ""));
   }

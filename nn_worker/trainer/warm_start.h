@@ -11,6 +11,7 @@
 #include "nn_worker/checkpoint/saved_model.h"
 #include "nn_worker/collective/collective.h"
 #include "nn_worker/graph/network.h"
+#include "proto/checkpoint.pb.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
@@ -24,7 +25,8 @@ struct WarmStartReport {
 };
 
 // Collective, blocking; before the first step. `model` is what rank 0 has read, and sends to the
-// others, who may not see its disk; theirs is ignored. `embedding_ps` is of rank 0, which has them
+// others, who may not see its disk; theirs is ignored. If its cut vanishes meanwhile, *model becomes
+// the one that is taken in its place (LoadOrLookAgain). `embedding_ps` is of rank 0, which has them
 // load their tables; null at the others. FAILED_PRECONDITION if nothing of the model is taken, or
 // what is taken has another shape; INVALID_ARGUMENT for a pattern that matches nothing.
 absl::StatusOr<WarmStartReport> WarmStart(const StartModel& model, const JobConfig& job,

@@ -75,6 +75,7 @@ enum class Plant {
   kAbandonedLedgerLost,
   kCutInTest,
   kLastCutSkipped,
+  kPinsIgnored,
   kFilesNotSynced,
   kEntriesNotSynced,
   kLateLink,
