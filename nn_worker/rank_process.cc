@@ -18,6 +18,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
+#include "common/checkpoint/saved_features.h"
 #include "common/config/score_on_cpu.h"
 #include "common/metrics/refresh.h"
 #include "common/role/role_runtime.h"
@@ -45,6 +46,7 @@
 #include "nn_worker/report/rank_metrics.h"
 #include "nn_worker/report/score_report.h"
 #include "nn_worker/report/step_times.h"
+#include "nn_worker/report/warm_start_report.h"
 #include "nn_worker/trainer/device_plan.h"
 #include "nn_worker/trainer/largest_part.h"
 #include "nn_worker/trainer/network_trainer.h"
@@ -245,21 +247,18 @@ absl::Status BeginFromModel(RoleRuntime& runtime, StartModel* model, Network* ne
                             Collective* collective, CutEngine* cuts, NetworkTrainer* trainer) {
   const JobConfig& job = runtime.job();
   const bool leads = runtime.index() == 0;
+  // Scores are those of the whole model or of none.
+  if (job.action() != JobConfig::TRAIN) {
+    RETURN_IF_ERROR(trainer->StartFromModel(model));
+    if (!leads) return absl::OkStatus();
+    TellOfScoring(model->directory, model->step, IdWarnings(model->manifest, job),
+                  runtime.logger());
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(const WarmStartReport report, WarmStart(model, job, network, collective,
                                                            leads ? cuts->embedding_ps() : nullptr));
   if (!leads) return absl::OkStatus();
-  runtime.logger().Info("begins with a model", {{"model", model.directory},
-                                                {"taken", report.taken.size()},
-                                                {"dense_optimizer_state", report.has_state}});
-  if (!report.fresh.empty()) {
-    runtime.logger().Info("the model has not all of the job, and the rest begins anew",
-                          {{"names", absl::StrJoin(report.fresh, " ")}});
-  }
-  if (!report.ignored.empty()) {
-    runtime.logger().Info("ignores what the model has and the job has not",
-                          {{"names", absl::StrJoin(report.ignored, " ")}});
-  }
-  return absl::OkStatus();
+  return TellOfWarmStart(report.result, job.run_dir(), runtime.logger());
 }
 
 // A value for each task, or all values of the outputs that are wanted instead.

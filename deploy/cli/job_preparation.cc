@@ -13,6 +13,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/cut_pin.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/saved_features.h"
 #include "common/config/job_config.h"
 #include "data_loader/source/split_list.h"
 #include "deploy/cli/device_need.h"
@@ -137,6 +140,15 @@ absl::StatusOr<std::string> FindModel(const std::string& run) {
     if (fs::is_directory(run_dir + link, error)) return fs::canonical(run_dir, error).string();
   }
   return absl::NotFoundError(absl::StrCat("run ", run_dir, " has saved no model"));
+}
+
+std::vector<std::string> ModelWarnings(const JobConfig& job) {
+  if (job.init_from().empty()) return {};
+  for (const char* place : {"", "/checkpoints/best", "/checkpoints/latest"}) {
+    const auto manifest = ReadManifest(job.init_from() + place);
+    if (manifest.ok()) return IdWarnings(*manifest, job);
+  }
+  return {};
 }
 
 absl::Status CannotChange(const std::string& what, const absl::Status& why) {

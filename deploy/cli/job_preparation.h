@@ -37,6 +37,10 @@ absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
 // link stands for is found when it is read, and not here. NOT_FOUND if there is no cut now.
 absl::StatusOr<std::string> FindModel(const std::string& run);
 
+// What of the ids of the job does not find the rows of the model at its init_from (IdWarnings,
+// common/checkpoint/saved_features.h). Nothing without one, or if none can be read now: rank 0 says why.
+std::vector<std::string> ModelWarnings(const JobConfig& job);
+
 // The error of a run whose job cannot be changed so, in the words of a user who typed FIELD=VALUE
 // or --set FIELD=VALUE: `what` and the one problem in a line, or `what` and a line for each. `why`
 // is ChangedJob's.

@@ -24,6 +24,7 @@
 #include "deploy/launcher/run_folder.h"
 #include "deploy/launcher/run_progress.h"
 #include "deploy/report/progress_line.h"
+#include "nn_worker/report/warm_start_report.h"
 
 namespace satrap {
 namespace {
@@ -71,6 +72,16 @@ absl::Status AddReductions(const JobConfig& job, const std::string& run_dir, Run
   report->learning_rate_factor = cut->position().plateau().factor();
   report->reductions = cut->position().plateau().reductions();
   return absl::OkStatus();
+}
+
+// What the run has taken of the model that it began with, as rank 0 has left it.
+absl::Status AddWarmStart(const JobConfig& job, const std::string& run_dir, RunReport* report) {
+  if (job.action() != JobConfig::TRAIN || job.init_from().empty()) return absl::OkStatus();
+  WarmStartResult result;
+  const absl::Status read = ReadCheckedText(run_dir + kWarmStartFile, DiskFileSystem(), &result);
+  if (absl::IsNotFound(read)) return absl::OkStatus();  // it was begun by an older build
+  if (read.ok()) report->warm_start = std::move(result);
+  return read;
 }
 
 // Makes one list of the bad records of all generations and loaders. Training may have been cut
@@ -215,10 +226,14 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   return run;
 }
 
-int PrintEnd(const RunEnd& end) {
-  for (const std::string& warning : end.warnings) {
+void PrintWarnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
     fprintf(stderr, "satrap: warning: %s\n", warning.c_str());
   }
+}
+
+int PrintEnd(const RunEnd& end) {
+  PrintWarnings(end.warnings);
   if (end.kind == RunEnd::FAILED) {
     fprintf(stderr, "satrap: the job failed: %s\n", end.message.c_str());
   }

@@ -61,6 +61,9 @@ int ReportRun(const absl::StatusOr<JobRun>& run);
 // Calls RunJob and prints its end (PrintEnd) and its report to stderr. Returns the exit code.
 int RunJobAndReport(const JobConfig& job, const CommandLine& line);
 
+// Prints a line for each, "satrap: warning: ...", to stderr.
+void PrintWarnings(const std::vector<std::string>& warnings);
+
 // Prints one message, "satrap: ...", to stderr. Returns 1.
 int PrintError(const absl::Status& status);
 

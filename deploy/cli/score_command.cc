@@ -34,6 +34,7 @@ absl::StatusOr<JobConfig> JobOfRun(const CommandLine& line, const std::string& a
   const std::string path = run_dir + "/job.textproto";
   ASSIGN_OR_RETURN(JobConfig job, PrepareJob(path, sets, line.install_dir));
   RETURN_IF_ERROR(CheckOutputs(job, path, {line.report, line.output_file}));
+  PrintWarnings(ModelWarnings(job));
   job.set_name(absl::StrCat(job.name(), "-", line.command_name));
   return job;
 }

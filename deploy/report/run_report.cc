@@ -9,6 +9,7 @@
 #include "common/config/batch_scaling.h"
 #include "common/config/data_streams.h"
 #include "deploy/report/json.h"
+#include "deploy/report/warm_start_text.h"
 #include "nn_worker/metrics/metric_names.h"
 
 namespace satrap {
@@ -214,6 +215,7 @@ std::string ReportJson(const RunReport& report) {
   json.EndArray();
   json.Field("resumes", report.resumes);
   json.Field("scales", report.scales);
+  if (report.warm_start.has_value()) WriteWarmStart(*report.warm_start, &json);
   json.Field("skipped_steps", result.skipped_steps());
   json.BoolField("stopped_early", result.stopped_early());
   json.Field("best_step", result.best_step());
@@ -244,6 +246,7 @@ std::string ReportText(const RunReport& report) {
   } else {
     absl::StrAppendFormat(&text, "whole run    %s\n", DurationText(report.wall_seconds));
   }
+  if (report.warm_start.has_value()) absl::StrAppend(&text, WarmStartText(*report.warm_start));
   if (!report.batch_scaling.empty()) {
     absl::StrAppend(&text, "scaled       ", report.batch_scaling, "\n");
   }

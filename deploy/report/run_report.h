@@ -11,6 +11,7 @@
 
 #include "absl/types/optional.h"
 #include "common/base/count_text.h"
+#include "proto/checkpoint.pb.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 
@@ -45,7 +46,8 @@ struct RunReport {
   std::string batch_scaling;  // BatchScalingText of the job
   // With evaluation.reduce_on_plateau: the product of the reductions of the learning rates.
   absl::optional<double> learning_rate_factor;
-  uint32_t reductions = 0;  // that make this product
+  uint32_t reductions = 0;                     // that make this product
+  absl::optional<WarmStartResult> warm_start;  // of a run that began with a model
   std::string run_dir;
 };
 
@@ -60,7 +62,7 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
 //   empty_lines, batch_scaling (of a job that has it: the effective rates as text),
 //   learning_rate_factor and reductions (of a job with reduce_on_plateau), gradient_norm{last, mean,
 //   steps, clipped_steps} (of a job with gradient_clip_norm), generations, restarts[]{generation,
-//   cause, from_step}, resumes, scales, skipped_steps, stopped_early, best_step, tables[]{name, rows,
+//   cause, from_step}, resumes, scales, warm_start{...} (warm_start_text.h), skipped_steps, stopped_early, best_step, tables[]{name, rows,
 //   bytes}, rows, bytes (their sums), model_dir, model_digest (hexadecimal; equal models have equal ones), run_dir.
 std::string ReportJson(const RunReport& report);
 

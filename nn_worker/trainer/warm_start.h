@@ -22,6 +22,7 @@ struct WarmStartReport {
   std::vector<std::string> fresh;    // named or all, but the model has none
   std::vector<std::string> ignored;  // the model's that the job has not
   bool has_state = false;            // of the dense optimizer
+  WarmStartResult result;            // the same with rows and features; of rank 0
 };
 
 // Collective, blocking; before the first step. `model` is what rank 0 has read, and sends to the
@@ -29,9 +30,8 @@ struct WarmStartReport {
 // the one that is taken in its place (LoadOrLookAgain). `embedding_ps` is of rank 0, which has them
 // load their tables; null at the others. FAILED_PRECONDITION if nothing of the model is taken, or
 // what is taken has another shape; INVALID_ARGUMENT for a pattern that matches nothing.
-absl::StatusOr<WarmStartReport> WarmStart(const StartModel& model, const JobConfig& job,
-                                          Network* network, Collective* collective,
-                                          PsControlClient* embedding_ps);
+absl::StatusOr<WarmStartReport> WarmStart(StartModel* model, const JobConfig& job, Network* network,
+                                          Collective* collective, PsControlClient* embedding_ps);
 
 }  // namespace satrap
 
