@@ -143,6 +143,13 @@ class DiskReader final : public ReadableFile {
     return done;
   }
 
+  absl::Status Skip(uint64_t bytes) override {
+    if (lseek(fd_, static_cast<off_t>(std::min(bytes, size_bytes_)), SEEK_CUR) >= 0) {
+      return absl::OkStatus();
+    }
+    return errno == ESPIPE ? ReadableFile::Skip(bytes) : FileError("read", path_);
+  }
+
  private:
   const std::string path_;
   const int fd_;
@@ -309,6 +316,25 @@ class Disk final : public FileSystem {
 };
 
 }  // namespace
+
+absl::Status ReadableFile::Skip(uint64_t bytes) {
+  constexpr size_t kPieceBytes = size_t{1} << 16;
+  std::vector<char> piece(static_cast<size_t>(std::min<uint64_t>(bytes, kPieceBytes)));
+  while (bytes > 0) {
+    const size_t size = static_cast<size_t>(std::min<uint64_t>(bytes, piece.size()));
+    const absl::StatusOr<size_t> got = Read(absl::MakeSpan(piece).first(size));
+    if (!got.ok()) return got.status();
+    if (*got < size) break;
+    bytes -= size;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<FileLock>> FileSystem::TryLock(const std::string& path, LockKind) {
+  return absl::UnimplementedError(absl::StrCat("cannot lock ", path, ": it has no locks"));
+}
+
+std::string FileSystem::LockHolders(const std::string&) { return ""; }
 
 FileSystem* DiskFileSystem() {
   static Disk disk;

@@ -43,6 +43,8 @@ class ReadableFile {
   // Reads up to bytes.size() bytes into `bytes` and returns how many: fewer only at the end of the
   // file.
   virtual absl::StatusOr<size_t> Read(absl::Span<char> bytes) = 0;
+  // Leaves `bytes` out; beyond the end of the file nothing is left to read. Here by Read.
+  virtual absl::Status Skip(uint64_t bytes);
 };
 
 // A lock of a file. It ends with this object, and with the process. Thread-compatible.

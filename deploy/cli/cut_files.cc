@@ -107,6 +107,21 @@ std::string LedgerText(const LedgerState& ledger) {
   return text.empty() ? "ledger       no sample is consumed\n" : text;
 }
 
+// The checksum of the next bytes of a file.
+absl::StatusOr<uint32_t> CrcOfNext(uint64_t bytes, ReadableFile* file) {
+  // In pieces: a file of rows may be larger than the memory.
+  std::vector<char> block(1 << 20);
+  uint32_t crc = 0;
+  while (bytes > 0) {
+    const size_t next = static_cast<size_t>(std::min<uint64_t>(bytes, block.size()));
+    ASSIGN_OR_RETURN(const size_t size, file->Read(absl::MakeSpan(block).first(next)));
+    crc = ExtendCrc32c(crc, absl::string_view(block.data(), size));
+    if (size < next) break;
+    bytes -= size;
+  }
+  return crc;
+}
+
 // "", or what is wrong with the file.
 std::string ProblemOf(const FileOfCut& expected, FileSystem* file_system) {
   const auto file = file_system->Open(expected.path);
@@ -115,14 +130,12 @@ std::string ProblemOf(const FileOfCut& expected, FileSystem* file_system) {
     return absl::StrCat(expected.path, " has ", (*file)->size_bytes(),
                         " bytes, and was written with ", expected.bytes);
   }
-  // In pieces: a file of rows may be larger than the memory.
-  std::vector<char> block(1 << 20);
-  uint32_t crc = 0;
-  while (true) {
-    const auto size = (*file)->Read(absl::MakeSpan(block));
-    if (!size.ok()) return std::string(size.status().message());
-    crc = ExtendCrc32c(crc, absl::string_view(block.data(), *size));
-    if (*size < block.size()) break;
+  for (const FileOfManifest::Part& part : expected.parts) {
+    const auto crc = CrcOfNext(part.bytes, file->get());
+    if (!crc.ok()) return std::string(crc.status().message());
+    if (*crc == part.crc32c) continue;
+    return absl::StrFormat("%s is damaged: its checksum is %08x, and it was written with %08x",
+                           expected.path, *crc, part.crc32c);
   }
   return "";
 }

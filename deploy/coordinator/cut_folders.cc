@@ -58,13 +58,9 @@ absl::StatusOr<CutEntry> CutFolders::Check(const std::string& name) const {
     return absl::InvalidArgumentError(
         absl::StrCat("cut: the manifest in ", folder, " is of cut ", manifest->cut()));
   }
-  uint64_t bytes = manifest->dense_bytes();
-  if (!manifest->dense_file().empty()) {
-    RETURN_IF_ERROR(CheckFile(absl::StrCat(folder, "/", manifest->dense_file()),
-                              manifest->dense_bytes(), file_system_));
-  }
-  for (const SavedFile& file : manifest->table_files()) {
-    RETURN_IF_ERROR(CheckFile(absl::StrCat(folder, "/", file.name()), file.bytes(), file_system_));
+  uint64_t bytes = 0;
+  for (const FileOfManifest& file : FilesOf(*manifest)) {
+    RETURN_IF_ERROR(CheckFile(absl::StrCat(folder, "/", file.name), file.bytes(), file_system_));
     bytes += file.bytes();
   }
   CutEntry entry;

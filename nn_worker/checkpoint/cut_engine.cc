@@ -259,7 +259,7 @@ void CutEngine::WriteManifestWhenWhole() {
   if (!cut_->ps_missing.empty() || !cut_->dense_written) return;
   CheckpointManifest& manifest = cut_->manifest;
   manifest.set_version(kManifestVersion);
-  manifest.set_min_reader_version(kManifestVersion);
+  manifest.set_min_reader_version(MinReaderVersion(manifest));
   manifest.set_job_name(options_.job.name());
   manifest.set_step(cut_->plan.position.step());
   DescribeTables(options_.job, &manifest);
