@@ -112,7 +112,7 @@ class PsEngine final : public rpc::Handler {
   absl::Status BeginCut(const BeginCutRequest& request);
   void ReleaseUpdates(uint64_t cut);
   void LoadTables(const std::string& directory, bool from_model, rpc::Callback done);
-  void OnLoaded(const LoadResult& result, bool is_first);
+  void OnLoaded(const LoadResult& result, bool is_first, bool warm);
   absl::StatusOr<rpc::Message> AnswerStats(const rpc::Message& request);
 
   const JobConfig job_;
@@ -135,7 +135,7 @@ class PsEngine final : public rpc::Handler {
   int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted, not answered; and a step that waits
   bool loading_ GUARDED_BY(mutex_) = false;
   bool load_failed_ GUARDED_BY(mutex_) = false;  // and left no rows
-  bool touched_ GUARDED_BY(mutex_) = false;      // the tables, by an Update, a cut or a load
+  bool touched_ GUARDED_BY(mutex_) = false;      // the tables, by anything but a warm start
   bool restored_ GUARDED_BY(mutex_) = false;     // by a load after they were touched
   uint64_t holding_cut_ GUARDED_BY(mutex_) = 0;  // while it is written, Updates wait; 0: none
   std::vector<Task> held_updates_ GUARDED_BY(mutex_);

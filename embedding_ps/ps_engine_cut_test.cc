@@ -341,10 +341,25 @@ TEST_F(PsEngineCutTest, ATrainingTakesOfItsFirstModelWhatItMay) {
   Begin(job);
   ASSERT_TRUE(Load().ok());
   EXPECT_EQ(Seven(), (Row{0, 0, 0}));
+  ASSERT_TRUE(Update({.5, .5, .5}).ok());
   EXPECT_EQ(Load().code(), absl::StatusCode::kFailedPrecondition);
   job.set_action(JobConfig::EVALUATE);
   Begin(job);
   EXPECT_EQ(Load().code(), absl::StatusCode::kFailedPrecondition) << "it scores the model as it is";
+}
+
+// One PS has loaded the model, another has not found it any more, and rank 0 has all of them load a
+// newer one.
+TEST_F(PsEngineCutTest, TheModelThatARunBeginsWithMayBeLoadedAgainUntilSomethingIsTrained) {
+  SaveACut();
+  JobConfig job = job_;
+  job.set_init_from("runs/before");
+  job.mutable_tables(0)->mutable_segments(0)->mutable_optimizer()->mutable_adam();
+  Begin(job);
+  ASSERT_TRUE(Load().ok());
+  ASSERT_TRUE(Load().ok()) << "as a first load: rows of another optimizer are converted";
+  EXPECT_EQ(Seven(), (Row{0, 0, 0}));
+  EXPECT_TRUE(BeginCut(1).ok()) << "the tables hold no other cut's rows";
 }
 
 TEST_F(PsEngineCutTest, RowsThatAJobBeginsWithAreThereAfterAWarmStart) {

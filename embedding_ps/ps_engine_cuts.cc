@@ -79,7 +79,7 @@ void PsEngine::LoadTables(const std::string& directory, bool from_model, rpc::Ca
         // Before Updates are admitted. The model may lack rows that this job begins
         // with.
         if (warm && result.status.ok()) Preload();
-        OnLoaded(result, is_first);
+        OnLoaded(result, is_first, warm);
         if (!result.status.ok()) return done(result.status);
         LoadTablesAnswer answer;
         answer.set_outcome(OUTCOME_DONE);
@@ -87,12 +87,14 @@ void PsEngine::LoadTables(const std::string& directory, bool from_model, rpc::Ca
       });
 }
 
-void PsEngine::OnLoaded(const LoadResult& result, bool is_first) {
+void PsEngine::OnLoaded(const LoadResult& result, bool is_first, bool warm) {
   MutexLock lock(&mutex_);
   loading_ = false;
   // A load that failed before it took anything from the tables changes nothing.
   if (!result.replaced) return;
-  touched_ = true;
+  // If the model that the run begins with vanishes while the PSs load it, rank 0 has all of them
+  // load another one, also those that were done: until the first Update that is a first load, too.
+  if (!warm) touched_ = true;
   // After an error no Update may build on the tables, until another load fills them.
   load_failed_ = !result.status.ok();
   if (!is_first) restored_ = true;

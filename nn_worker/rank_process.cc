@@ -18,6 +18,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
+#include "common/checkpoint/saved_features.h"
 #include "common/metrics/refresh.h"
 #include "common/role/process_end.h"
 #include "common/role/role_runtime.h"
@@ -43,6 +44,7 @@
 #include "nn_worker/report/rank_metrics.h"
 #include "nn_worker/report/score_report.h"
 #include "nn_worker/report/step_times.h"
+#include "nn_worker/report/warm_start_report.h"
 #include "nn_worker/trainer/largest_part.h"
 #include "nn_worker/trainer/network_trainer.h"
 #include "nn_worker/trainer/part_layout.h"
@@ -176,27 +178,22 @@ CutEngine::Options MakeCutOptions(RoleRuntime& runtime, Executor* executor,
 }
 
 // Before the first step of a run that starts from a model, or scores with it.
-absl::Status BeginFromModel(RoleRuntime& runtime, const StartModel& model, Network* network,
+absl::Status BeginFromModel(RoleRuntime& runtime, StartModel* model, Network* network,
                             Collective* collective, CutEngine* cuts, NetworkTrainer* trainer) {
   const JobConfig& job = runtime.job();
-  // Scores are those of the whole model or of none.
-  if (job.action() != JobConfig::TRAIN) return trainer->StartFromModel(model);
   const bool leads = runtime.index() == 0;
+  // Scores are those of the whole model or of none.
+  if (job.action() != JobConfig::TRAIN) {
+    RETURN_IF_ERROR(trainer->StartFromModel(model));
+    if (!leads) return absl::OkStatus();
+    TellOfScoring(model->directory, model->step, IdWarnings(model->manifest, job),
+                  runtime.logger());
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(const WarmStartReport report, WarmStart(model, job, network, collective,
                                                            leads ? cuts->embedding_ps() : nullptr));
   if (!leads) return absl::OkStatus();
-  runtime.logger().Info("begins with a model", {{"model", model.directory},
-                                                {"taken", report.taken.size()},
-                                                {"dense_optimizer_state", report.has_state}});
-  if (!report.fresh.empty()) {
-    runtime.logger().Info("the model has not all of the job, and the rest begins anew",
-                          {{"names", absl::StrJoin(report.fresh, " ")}});
-  }
-  if (!report.ignored.empty()) {
-    runtime.logger().Info("ignores what the model has and the job has not",
-                          {{"names", absl::StrJoin(report.ignored, " ")}});
-  }
-  return absl::OkStatus();
+  return TellOfWarmStart(report.result, job.run_dir(), runtime.logger());
 }
 
 // A value for each task, or all values of the outputs that are wanted instead.
@@ -294,8 +291,8 @@ std::unique_ptr<StepWatch> WatchSteps(RoleRuntime& runtime, StepTrainer* trainer
       });
 }
 
-absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, const Ranks& ranks,
-                     ForkJoinPool* pool, const JobBackend& made) {
+absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks, ForkJoinPool* pool,
+                     const JobBackend& made) {
   const JobConfig& job = runtime.job();
   const bool leads = runtime.index() == 0;
 
@@ -343,10 +340,10 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, const Ranks&
   if (!runtime.cut_folder().empty()) {
     RETURN_IF_ERROR(trainer.StartFromCut(start));
   } else if (!job.init_from().empty()) {
-    RETURN_IF_ERROR(BeginFromModel(runtime, start, network.get(), trainer_options.collective,
+    RETURN_IF_ERROR(BeginFromModel(runtime, &start, network.get(), trainer_options.collective,
                                    cuts.get(), &trainer));
   }
-
+  start = StartModel();  // all roles have loaded: its run may remove it, and its memory is free
   Progress progress(
       runtime.executor(), [&trainer] { return trainer.RecentAuc(); }, write_line,
       runtime.envelope().generation(), ShownPosition(job, runtime.position()));
@@ -413,7 +410,7 @@ absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,
   // If this rank returned its error, its collective would be destroyed first, and the other ranks
   // would report a broken connection before this one reports the cause.
   runtime.ExitUnlessOk(ConnectCards(runtime, devices, card, &ranks));
-  runtime.ExitUnlessOk(RunRank(runtime, start, ranks, &pool, made));
+  runtime.ExitUnlessOk(RunRank(runtime, std::move(start), ranks, &pool, made));
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,7 +38,10 @@ class DurableFile {
 
   // Of the bytes appended.
   uint64_t size_bytes() const { return size_bytes_; }
+  // Of them, or of those since the last TakeCrc32c.
   uint32_t crc32c() const { return crc32c_; }
+  // Returns crc32c(), and begins it anew for the next part of the file.
+  uint32_t TakeCrc32c() { return std::exchange(crc32c_, 0); }
 
  private:
   DurableFile(std::string path, std::unique_ptr<WritableFile> file, FileSystem* file_system);

@@ -1,7 +1,9 @@
 #include "common/checkpoint/file_system.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,9 +12,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/file/file_error.h"
 
 namespace satrap {
@@ -135,11 +143,63 @@ class DiskReader final : public ReadableFile {
     return done;
   }
 
+  absl::Status Skip(uint64_t bytes) override {
+    if (lseek(fd_, static_cast<off_t>(std::min(bytes, size_bytes_)), SEEK_CUR) >= 0) {
+      return absl::OkStatus();
+    }
+    return errno == ESPIPE ? ReadableFile::Skip(bytes) : FileError("read", path_);
+  }
+
  private:
   const std::string path_;
   const int fd_;
   const uint64_t size_bytes_;
 };
+
+class DiskLock final : public FileLock {
+ public:
+  explicit DiskLock(int fd) : fd_(fd) {}
+  // A process that was forked meanwhile may have the descriptor, too, so closing it is not enough.
+  ~DiskLock() override {
+    flock(fd_, LOCK_UN);
+    close(fd_);
+  }
+
+  int fd() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+int OpenToLock(const std::string& path, LockKind kind) {
+  if (kind == LockKind::kExclusive) {
+    // NFS gives an exclusive lock only to who may write.
+    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (fd >= 0 || (errno != EACCES && errno != EPERM && errno != EROFS)) return fd;
+  }
+  return open(path.c_str(), O_RDONLY | O_CLOEXEC);
+}
+
+// The processes that hold a lock of `file`, by /proc/locks: "7: FLOCK  ADVISORY  READ 123 fe:00:99
+// 0 EOF". Devices have other numbers there on some file systems, so that the inode alone counts if
+// no line has both. Processes of other machines and containers have no line, or the number -1 or 0.
+std::vector<int64_t> HoldersOf(const struct stat& file) {
+  std::vector<int64_t> same_device, same_inode;
+  const std::string device = absl::StrFormat("%02x:%02x", major(file.st_dev), minor(file.st_dev));
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    int64_t pid = 0;
+    if (words.size() < 6 || words[1] != "FLOCK" || !absl::SimpleAtoi(words[4], &pid) || pid <= 0) {
+      continue;
+    }
+    const size_t colon = words[5].rfind(':');
+    if (words[5].substr(colon + 1) != absl::StrCat(file.st_ino)) continue;
+    same_inode.push_back(pid);
+    if (words[5].substr(0, colon) == device) same_device.push_back(pid);
+  }
+  return same_device.empty() ? same_inode : same_device;
+}
 
 absl::Status StatusOf(absl::string_view doing, const std::string& path,
                       const std::error_code& error) {
@@ -218,9 +278,63 @@ class Disk final : public FileSystem {
     close(fd);
     return status;
   }
+
+  absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path,
+                                                    LockKind kind) override {
+    const int fd = OpenToLock(path, kind);
+    if (fd < 0) return FileError("lock", path);
+    auto lock = std::make_unique<DiskLock>(fd);
+    const int operation = kind == LockKind::kShared ? LOCK_SH : LOCK_EX;
+    while (flock(fd, operation | LOCK_NB) != 0) {
+      if (errno == EINTR) continue;
+      const std::string why = absl::StrCat("cannot lock ", path, ": ", std::strerror(errno));
+      return errno == EWOULDBLOCK ? absl::UnavailableError(why) : absl::UnimplementedError(why);
+    }
+    // Somebody may have removed the file, under a lock of his own, since it was opened. On NFS it
+    // then keeps another name as long as it is open.
+    struct stat held, named;
+    if (fstat(fd, &held) != 0 || stat(path.c_str(), &named) != 0) return FileError("lock", path);
+    if (held.st_nlink > 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino) {
+      return lock;
+    }
+    return absl::NotFoundError(absl::StrCat("cannot lock ", path, ": it was removed just now"));
+  }
+
+  std::string LockHolders(const std::string& path) override {
+    struct stat file;
+    if (stat(path.c_str(), &file) != 0) return "";
+    std::vector<std::string> holders;
+    for (const int64_t pid : HoldersOf(file)) {
+      std::ifstream name(absl::StrCat("/proc/", pid, "/comm"));
+      std::string text;
+      std::getline(name, text);
+      holders.push_back(
+          absl::StrCat("process ", pid, text.empty() ? "" : absl::StrCat(" (", text, ")")));
+    }
+    return absl::StrJoin(holders, ", ");
+  }
 };
 
 }  // namespace
+
+absl::Status ReadableFile::Skip(uint64_t bytes) {
+  constexpr size_t kPieceBytes = size_t{1} << 16;
+  std::vector<char> piece(static_cast<size_t>(std::min<uint64_t>(bytes, kPieceBytes)));
+  while (bytes > 0) {
+    const size_t size = static_cast<size_t>(std::min<uint64_t>(bytes, piece.size()));
+    const absl::StatusOr<size_t> got = Read(absl::MakeSpan(piece).first(size));
+    if (!got.ok()) return got.status();
+    if (*got < size) break;
+    bytes -= size;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<FileLock>> FileSystem::TryLock(const std::string& path, LockKind) {
+  return absl::UnimplementedError(absl::StrCat("cannot lock ", path, ": it has no locks"));
+}
+
+std::string FileSystem::LockHolders(const std::string&) { return ""; }
 
 FileSystem* DiskFileSystem() {
   static Disk disk;

@@ -43,7 +43,17 @@ class ReadableFile {
   // Reads up to bytes.size() bytes into `bytes` and returns how many: fewer only at the end of the
   // file.
   virtual absl::StatusOr<size_t> Read(absl::Span<char> bytes) = 0;
+  // Leaves `bytes` out; beyond the end of the file nothing is left to read. Here by Read.
+  virtual absl::Status Skip(uint64_t bytes);
 };
+
+// A lock of a file. It ends with this object, and with the process. Thread-compatible.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+// Any number of shared locks of a file exclude an exclusive one, and that excludes all others.
+enum class LockKind { kShared, kExclusive };
 
 class FileSystem {
  public:
@@ -69,6 +79,16 @@ class FileSystem {
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;
   // Makes the entries of a folder durable: which names it holds and what they name.
   virtual absl::Status SyncFolder(const std::string& folder) = 0;
+
+  // Locks the file that `path` names, at once or not at all. Only those who ask for a lock heed it.
+  // While it is held, `path` names the same file, unless somebody removes or replaces it without a
+  // lock. Needs no right to write for a shared one. UNAVAILABLE if another lock excludes it;
+  // NOT_FOUND if there is no such file, or none any more once it is locked; UNIMPLEMENTED where
+  // locks do not reach (NFS without its lock service), as here by default.
+  virtual absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path, LockKind kind);
+  // For people: the processes that hold locks of the file, as "process 4711 (satrap_cli)"; empty if
+  // this machine does not know, as here by default.
+  virtual std::string LockHolders(const std::string& path);
 };
 
 // The machine's own. Stateless; lives as long as the program.

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/config/text_format.h"
@@ -213,6 +215,31 @@ TEST_F(DiskFileSystemTest, ALimitOfFileSizesIsAFullDisk) {
     EXPECT_EQ(status.message(), "cannot write " + At("file") + ": File too large");
     file->reset();
     EXPECT_TRUE(*ReadWholeFile(At("file")) == bytes.substr(0, limit)) << limit;
+  }
+}
+
+TEST_F(DiskFileSystemTest, AReaderSkipsWhatItIsToldAndNothingIsLeftBehindTheEnd) {
+  const std::string content = BytesOf(200000);
+  Write("file", content);
+  // By the system's own way, and by reading.
+  struct Plain final : ReadableFile {
+    explicit Plain(std::unique_ptr<ReadableFile> file) : file(std::move(file)) {}
+    uint64_t size_bytes() const override { return file->size_bytes(); }
+    absl::StatusOr<size_t> Read(absl::Span<char> bytes) override { return file->Read(bytes); }
+    const std::unique_ptr<ReadableFile> file;
+  };
+  for (const bool plain : {false, true}) {
+    std::unique_ptr<ReadableFile> file = *disk_->Open(At("file"));
+    if (plain) file = std::make_unique<Plain>(std::move(file));
+    std::string bytes(10, '\0');
+    ASSERT_TRUE(file->Skip(150000).ok());
+    EXPECT_EQ(*file->Read(absl::MakeSpan(bytes)), 10u);
+    EXPECT_EQ(bytes, content.substr(150000, 10));
+    ASSERT_TRUE(file->Skip(5).ok());
+    EXPECT_EQ(*file->Read(absl::MakeSpan(bytes)), 10u);
+    EXPECT_EQ(bytes, content.substr(150015, 10));
+    ASSERT_TRUE(file->Skip(1000000).ok());
+    EXPECT_EQ(*file->Read(absl::MakeSpan(bytes)), 0u);
   }
 }
 

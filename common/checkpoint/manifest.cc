@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -52,13 +53,62 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory,
         " and later, and this one is of version ", kManifestVersion));
   }
   if (manifest.version() > kManifestVersion) return manifest;
-  if (manifest.version() != kManifestVersion) {
-    return absl::DataLossError(absl::StrCat(path, ": the model has format version ",
-                                            manifest.version(), ", and this build reads only ",
-                                            kManifestVersion, ": use the build that saved it"));
+  if (manifest.version() < kOldestManifestVersion) {
+    return absl::DataLossError(absl::StrCat(
+        path, ": the model has format version ", manifest.version(), ", and this build reads only ",
+        kOldestManifestVersion, " to ", kManifestVersion, ": use the build that saved it"));
   }
   RETURN_IF_ERROR(ReadCheckedText(path, file_system, &manifest, UnknownFields::kRefused, crc32c));
   return manifest;
+}
+
+uint32_t MinReaderVersion(const CheckpointManifest& manifest) {
+  std::set<std::string> names;
+  for (const SavedFile& file : manifest.table_files()) {
+    if (!names.insert(file.name()).second) return kManifestVersion;
+  }
+  return kOldestManifestVersion;
+}
+
+uint64_t FileOfManifest::bytes() const {
+  uint64_t bytes = 0;
+  for (const Part& part : parts) bytes += part.bytes;
+  return bytes;
+}
+
+std::vector<FileOfManifest> FilesOf(const CheckpointManifest& manifest) {
+  std::vector<FileOfManifest> files;
+  std::map<std::string, size_t> by_name;
+  const auto add = [&](const std::string& name, uint64_t bytes, uint32_t crc32c) {
+    const auto at = by_name.emplace(name, files.size());
+    if (at.second) files.push_back({name, {}});
+    files[at.first->second].parts.push_back({bytes, crc32c});
+  };
+  for (const SavedFile& file : manifest.table_files()) {
+    add(file.name(), file.bytes(), file.crc32c());
+  }
+  // A model saved without a dense network has no such file.
+  if (!manifest.dense_file().empty()) {
+    add(manifest.dense_file(), manifest.dense_bytes(), manifest.dense_crc32c());
+  }
+  return files;
+}
+
+std::vector<PartOfFile> PartsOfFiles(const CheckpointManifest& manifest) {
+  std::vector<PartOfFile> parts;
+  struct End {
+    uint64_t bytes = 0;
+    size_t last = 0;  // entry
+  };
+  std::map<std::string, End> ends;  // of files, as far as they are known
+  for (const SavedFile& file : manifest.table_files()) {
+    const auto [end, is_first] = ends.emplace(file.name(), End());
+    if (!is_first) parts[end->second.last].is_last = false;
+    end->second.last = parts.size();
+    parts.push_back({end->second.bytes, /*is_last=*/true});
+    end->second.bytes += file.bytes();
+  }
+  return parts;
 }
 
 uint64_t ModelDigest(const CheckpointManifest& manifest) {

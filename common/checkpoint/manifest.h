@@ -1,8 +1,9 @@
 // The manifest of a cut: the file "manifest" in its folder, a CheckpointManifest as checked text
 // (checked_text.h). docs/formats.md, "Cut".
 //
-// A build reads the manifests of its own version, and of newer ones that say that it may
-// (min_reader_version); what it does not know of those it leaves out.
+// A build reads the manifests of its own version, of the ones from kOldestManifestVersion on, and
+// of newer ones that say that it may (min_reader_version); what it does not know of those it leaves
+// out.
 //
 // Thread-safe: functions of their arguments.
 
@@ -11,6 +12,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,7 +22,12 @@
 
 namespace satrap {
 
-inline constexpr uint32_t kManifestVersion = 3;
+inline constexpr uint32_t kManifestVersion = 4;
+// The oldest that this build reads. Version 4 added `features`, and files of several tables.
+inline constexpr uint32_t kOldestManifestVersion = 3;
+// What a build needs to read a cut of this one: that of before does not know files of several
+// tables.
+uint32_t MinReaderVersion(const CheckpointManifest& manifest);
 
 // Makes the folder `directory` a whole cut. Errors as DurableFile. REQUIRES: its other files are
 // durable
@@ -28,11 +35,32 @@ absl::Status WriteManifest(const std::string& directory, const CheckpointManifes
                            FileSystem* file_system = DiskFileSystem());
 
 // NOT_FOUND if the folder has no manifest, so no whole cut; DATA_LOSS, naming the file, if the
-// manifest is damaged or has an older version; UNIMPLEMENTED if it needs a newer build. `crc32c`,
-// if not null, gets the manifest's checksum (cut_identity.h).
+// manifest is damaged or is older than kOldestManifestVersion; UNIMPLEMENTED if it needs a newer
+// build. `crc32c`, if not null, gets the manifest's checksum (cut_identity.h).
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory,
                                                 FileSystem* file_system = DiskFileSystem(),
                                                 uint32_t* crc32c = nullptr);
+
+// A file of a cut: the parts that entries of the manifest describe, one after another.
+struct FileOfManifest {
+  struct Part {
+    uint64_t bytes = 0;
+    uint32_t crc32c = 0;
+  };
+  std::string name;
+  std::vector<Part> parts;
+  uint64_t bytes() const;
+};
+// All files of the cut but its manifest, in the order of their first entries.
+std::vector<FileOfManifest> FilesOf(const CheckpointManifest& manifest);
+
+// Where an entry of table_files lies in its file.
+struct PartOfFile {
+  uint64_t offset = 0;
+  bool is_last = true;
+};
+// By entry.
+std::vector<PartOfFile> PartsOfFiles(const CheckpointManifest& manifest);
 
 // Equal for models with the same bits in every row and in the dense network, regardless of how many
 // embedding PSs saved them: XXH64 of each table's sum of rows_digest and of the dense file's

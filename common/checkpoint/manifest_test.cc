@@ -65,16 +65,16 @@ TEST_F(ManifestTest, AnOlderVersionIsRefused) {
   ASSERT_TRUE(WriteManifest(directory_, manifest_).ok());
   const absl::Status status = ReadManifest(directory_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_NE(status.message().find("version 2, and this build reads only 3"),
+  EXPECT_NE(status.message().find("version 2, and this build reads only 3 to 4"),
             absl::string_view::npos)
       << status;
 }
 
 TEST_F(ManifestTest, ANewerOneThatThisBuildMustNotReadNeedsANewerBuildWhateverFieldsItHas) {
-  Rewrite(Checked("version: 5\nmin_reader_version: 4\nfolds { name: \"x\" }\nages: [1, 2]\n"));
+  Rewrite(Checked("version: 6\nmin_reader_version: 5\nfolds { name: \"x\" }\nages: [1, 2]\n"));
   const absl::Status status = ReadManifest(directory_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
-  EXPECT_NE(status.message().find("/manifest needs a newer build: it is for readers of version 4"),
+  EXPECT_NE(status.message().find("/manifest needs a newer build: it is for readers of version 5"),
             absl::string_view::npos)
       << status;
 }
@@ -86,8 +86,53 @@ TEST_F(ManifestTest, ANewerOneThatThisBuildMayReadIsReadWithoutWhatItDoesNotKnow
   EXPECT_EQ(read->step(), 9u);
 }
 
+TEST_F(ManifestTest, ACutOfTheVersionBeforeIsRead) {
+  Rewrite(
+      Checked("version: 3\nmin_reader_version: 3\nstep: 9\n"
+              "table_files { name: \"table_0_partitions_0000_0255.rows\" rows: 5 bytes: 40 }\n"));
+  const auto read = ReadManifest(directory_);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->step(), 9u);
+  EXPECT_EQ(read->table_files(0).rows(), 5u);
+}
+
+TEST_F(ManifestTest, OnlyACutWithAFileOfSeveralPartsNeedsANewReader) {
+  manifest_.add_table_files()->set_name("table_1_000.rows");
+  EXPECT_EQ(MinReaderVersion(manifest_), kOldestManifestVersion);
+  manifest_.add_table_files()->set_name("table_1_000.rows");
+  EXPECT_EQ(MinReaderVersion(manifest_), kManifestVersion);
+}
+
+TEST_F(ManifestTest, EntriesOfOneNameArePartsOfOneFile) {
+  manifest_.clear_table_files();
+  for (const auto& [name, bytes] : {std::pair<const char*, int>{"a", 10}, {"b", 20}, {"b", 30}}) {
+    SavedFile* file = manifest_.add_table_files();
+    file->set_name(name);
+    file->set_bytes(bytes);
+    file->set_crc32c(static_cast<uint32_t>(bytes + 1));
+  }
+  manifest_.set_dense_file("dense.bin");
+  manifest_.set_dense_bytes(4);
+  const std::vector<FileOfManifest> files = FilesOf(manifest_);
+  ASSERT_EQ(files.size(), 3u);
+  EXPECT_EQ(files[0].bytes(), 10u);
+  EXPECT_EQ(files[1].name, "b");
+  EXPECT_EQ(files[1].bytes(), 50u);
+  ASSERT_EQ(files[1].parts.size(), 2u);
+  EXPECT_EQ(files[1].parts[1].crc32c, 31u);
+  EXPECT_EQ(files[2].name, "dense.bin");
+  const std::vector<PartOfFile> parts = PartsOfFiles(manifest_);
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[0].offset, 0u);
+  EXPECT_TRUE(parts[0].is_last);
+  EXPECT_EQ(parts[1].offset, 0u);
+  EXPECT_FALSE(parts[1].is_last);
+  EXPECT_EQ(parts[2].offset, 20u);
+  EXPECT_TRUE(parts[2].is_last);
+}
+
 TEST_F(ManifestTest, AFieldThatThisVersionDoesNotHaveIsDataLoss) {
-  Rewrite(Checked("version: 3\nmin_reader_version: 3\nstep: 9\nfolds { name: \"x\" }\n"));
+  Rewrite(Checked("version: 4\nmin_reader_version: 3\nstep: 9\nfolds { name: \"x\" }\n"));
   EXPECT_EQ(ReadManifest(directory_).status().code(), absl::StatusCode::kDataLoss);
 }
 

@@ -4,11 +4,13 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/cut_pin.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "deploy/cli/commands.h"
@@ -29,8 +31,20 @@ std::string RunOfCut(const std::string& folder) {
   return std::filesystem::path(folder).parent_path().parent_path().string();
 }
 
-absl::StatusOr<std::string> Inspect(const std::string& typed) {
-  ASSIGN_OR_RETURN(const std::string folder, FindCutFolder(typed));
+// Returns read(folder of the cut that is typed), and looks for that cut again as long as it is
+// removed
+// meanwhile: a run, or a link, then stands for a newer one.
+absl::StatusOr<std::string> OfCut(
+    const std::string& typed,
+    const std::function<absl::StatusOr<std::string>(const std::string&)>& read) {
+  for (int reads = 1;; ++reads) {
+    ASSIGN_OR_RETURN(const std::string folder, FindCutFolder(typed));
+    absl::StatusOr<std::string> text = read(folder);
+    if (!absl::IsNotFound(text.status()) || reads == kReadsOfVanishingCuts) return text;
+  }
+}
+
+absl::StatusOr<std::string> Inspect(const std::string& folder) {
   ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(folder));
   // A cut that was moved elsewhere has no log.
   const auto log = RunLog::Open(RunOfCut(folder), DiskFileSystem());
@@ -45,8 +59,7 @@ absl::StatusOr<std::string> Inspect(const std::string& typed) {
   return DescribeCut(folder, manifest, generation == nullptr ? nullptr : &generation->job());
 }
 
-absl::StatusOr<std::string> Verify(const std::string& typed) {
-  ASSIGN_OR_RETURN(const std::string folder, FindCutFolder(typed));
+absl::StatusOr<std::string> Verify(const std::string& folder) {
   ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(RunOfCut(folder), DiskFileSystem()));
   const bool has_log = !log.entries().empty();
   ASSIGN_OR_RETURN(const std::string line,
@@ -65,8 +78,8 @@ int Print(const absl::StatusOr<std::string>& text) {
 
 int ListCutsCommand(const CommandLine& line) { return Print(List(line.arguments[0])); }
 
-int InspectCutCommand(const CommandLine& line) { return Print(Inspect(line.arguments[0])); }
+int InspectCutCommand(const CommandLine& line) { return Print(OfCut(line.arguments[0], Inspect)); }
 
-int VerifyCutCommand(const CommandLine& line) { return Print(Verify(line.arguments[0])); }
+int VerifyCutCommand(const CommandLine& line) { return Print(OfCut(line.arguments[0], Verify)); }
 
 }  // namespace satrap

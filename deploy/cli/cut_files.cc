@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <set>
 #include <system_error>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_identity.h"
+#include "common/checkpoint/cut_pin.h"
 #include "common/checkpoint/manifest.h"
 #include "common/numeric/crc32c.h"
 #include "deploy/launcher/cut_check.h"
@@ -62,20 +64,21 @@ std::string SegmentsText(const TableConfig& table) {
   return absl::StrJoin(segments, ", ");
 }
 
-// The rows of a table lie in many files: one for each range of partitions of each PS that saved it.
+// The rows of a table lie in many files: one for each range of partitions of each PS that saved it,
+// or parts of files that it shares.
 std::string TableText(const SavedTable& table, const CheckpointManifest& manifest,
                       const JobConfig* job) {
   uint64_t bytes = 0;
-  int files = 0;
+  std::set<std::string> files;
   for (const SavedFile& file : manifest.table_files()) {
     if (file.table() != table.id()) continue;
     bytes += file.bytes();
-    ++files;
+    files.insert(file.name());
   }
   std::string text =
       absl::StrFormat("table        %s: id %d, %s, %s in %s, fingerprint %016x\n", table.name(),
                       table.id(), Counted(table.rows(), "row"), BytesText(bytes),
-                      Counted(static_cast<uint64_t>(files), "file"), table.fingerprint());
+                      Counted(static_cast<uint64_t>(files.size()), "file"), table.fingerprint());
   if (job == nullptr) return text;
   for (const TableConfig& config : job->tables()) {
     if (config.id() != table.id()) continue;
@@ -104,6 +107,21 @@ std::string LedgerText(const LedgerState& ledger) {
   return text.empty() ? "ledger       no sample is consumed\n" : text;
 }
 
+// The checksum of the next bytes of a file.
+absl::StatusOr<uint32_t> CrcOfNext(uint64_t bytes, ReadableFile* file) {
+  // In pieces: a file of rows may be larger than the memory.
+  std::vector<char> block(1 << 20);
+  uint32_t crc = 0;
+  while (bytes > 0) {
+    const size_t next = static_cast<size_t>(std::min<uint64_t>(bytes, block.size()));
+    ASSIGN_OR_RETURN(const size_t size, file->Read(absl::MakeSpan(block).first(next)));
+    crc = ExtendCrc32c(crc, absl::string_view(block.data(), size));
+    if (size < next) break;
+    bytes -= size;
+  }
+  return crc;
+}
+
 // "", or what is wrong with the file.
 std::string ProblemOf(const FileOfCut& expected, FileSystem* file_system) {
   const auto file = file_system->Open(expected.path);
@@ -112,18 +130,14 @@ std::string ProblemOf(const FileOfCut& expected, FileSystem* file_system) {
     return absl::StrCat(expected.path, " has ", (*file)->size_bytes(),
                         " bytes, and was written with ", expected.bytes);
   }
-  // In pieces: a file of rows may be larger than the memory.
-  std::vector<char> block(1 << 20);
-  uint32_t crc = 0;
-  while (true) {
-    const auto size = (*file)->Read(absl::MakeSpan(block));
-    if (!size.ok()) return std::string(size.status().message());
-    crc = ExtendCrc32c(crc, absl::string_view(block.data(), *size));
-    if (*size < block.size()) break;
+  for (const FileOfManifest::Part& part : expected.parts) {
+    const auto crc = CrcOfNext(part.bytes, file->get());
+    if (!crc.ok()) return std::string(crc.status().message());
+    if (*crc == part.crc32c) continue;
+    return absl::StrFormat("%s is damaged: its checksum is %08x, and it was written with %08x",
+                           expected.path, *crc, part.crc32c);
   }
-  if (crc == expected.crc32c) return "";
-  return absl::StrFormat("%s is damaged: its checksum is %08x, and it was written with %08x",
-                         expected.path, crc, expected.crc32c);
+  return "";
 }
 
 // The cuts that no retention has removed: the newest ones, and those that links name. How many are
@@ -223,6 +237,7 @@ std::string DescribeCut(const std::string& folder, const CheckpointManifest& man
 absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* file_system,
                                       const RunLog* log) {
   uint32_t manifest_crc32c = 0;
+  ASSIGN_OR_RETURN(const std::unique_ptr<FileLock> pin, PinCut(folder, file_system));
   ASSIGN_OR_RETURN(const CheckpointManifest manifest,
                    ReadManifest(folder, file_system, &manifest_crc32c));
   std::vector<std::string> problems;
@@ -239,6 +254,9 @@ absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* fil
     if (!problem.empty()) problems.push_back(problem);
     bytes += file.bytes;
     ++files;
+  }
+  if (!problems.empty() && HasVanished(folder, file_system)) {
+    return absl::NotFoundError(absl::StrCat(folder, " was removed while it was read"));
   }
   if (!problems.empty()) return absl::DataLossError(absl::StrJoin(problems, "\n"));
   return absl::StrCat(folder, ": ", Counted(files, "file"), " with ", BytesText(bytes),
@@ -270,6 +288,7 @@ absl::StatusOr<std::string> FindCutFolder(const std::string& typed) {
       return fs::canonical(folder, error).string();
     }
   }
+  RETURN_IF_ERROR(RemovedCutError(typed));
   return absl::NotFoundError(
       absl::StrCat("no cut in ", typed,
                    ": a cut is a folder with a manifest, RUN/checkpoints/"

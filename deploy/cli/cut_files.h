@@ -29,11 +29,11 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
 std::string DescribeCut(const std::string& folder, const CheckpointManifest& manifest,
                         const JobConfig* job);
 
-// Reads every file that the manifest of the cut in `folder` names. Returns a line that says how
-// many and how much. NOT_FOUND if there is no manifest; DATA_LOSS with a line for each file that is
-// missing, or has another size or checksum than it was written with, and one if the cut is not the
-// one that `log`, if given, commits under the folder's name (FAILED_PRECONDITION if that commits
-// none).
+// Reads every file that the manifest of the cut in `folder` names, and pins the cut meanwhile.
+// Returns a line that says how many and how much. NOT_FOUND if there is no manifest, or none any
+// more; DATA_LOSS with a line for each file that is missing, or has another size or checksum than
+// it was written with, and one if the cut is not the one that `log`, if given, commits under the
+// folder's name (FAILED_PRECONDITION if that commits none).
 absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* file_system,
                                       const RunLog* log = nullptr);
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/cut_pin.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "common/config/text_format.h"
@@ -205,6 +206,40 @@ TEST_F(CutFilesTest, ACutIsNamedByItsFolderOrItsRun) {
     EXPECT_EQ(FindCutFolder(typed).value_or(""), CutDir("cut_0001_000003")) << typed;
   }
   EXPECT_THAT(FindCutFolder(dir_ + "/nothing").status().message(), HasSubstr("no cut in "));
+}
+
+TEST_F(CutFilesTest, VerifiesEachPartOfAFileThatTablesShare) {
+  const std::string folder = CutDir("cut_0002_000004");
+  CheckpointManifest manifest = WriteCut(folder);
+  const std::string first = "rows of one table", second = "and of another";
+  std::ofstream(folder + "/a.rows") << first << second;
+  manifest.clear_table_files();
+  for (const std::string& part : {first, second}) {
+    SavedFile* file = manifest.add_table_files();
+    file->set_name("a.rows");
+    file->set_bytes(part.size());
+    file->set_crc32c(Crc32c(part));
+  }
+  ASSERT_TRUE(WriteManifest(folder, manifest).ok());
+  EXPECT_EQ(VerifyError(folder), "");
+  std::ofstream(folder + "/a.rows") << first << "or of another!";
+  EXPECT_THAT(VerifyError(folder), HasSubstr("a.rows is damaged"));
+  std::ofstream(folder + "/a.rows") << first;
+  EXPECT_THAT(VerifyError(folder), HasSubstr("was written with 31"));
+}
+
+TEST_F(CutFilesTest, ACutThatIsVerifiedIsPinned) {
+  const std::string folder = CutDir("cut_0002_000004");
+  WriteCut(folder);
+  {
+    const auto removal = LockToRemoveCut(folder, DiskFileSystem());
+    ASSERT_TRUE(removal.ok());
+    EXPECT_TRUE(absl::IsNotFound(VerifyCut(folder, DiskFileSystem()).status()));
+  }
+  EXPECT_EQ(VerifyError(folder), "");
+  const absl::Status removed = FindCutFolder(CutDir("cut_0002_000003")).status();
+  EXPECT_THAT(std::string(removed.message()),
+              HasSubstr("Name the run, " + fs::path(dir_).lexically_normal().string()));
 }
 
 }  // namespace

@@ -13,6 +13,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/cut_pin.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/saved_features.h"
 #include "common/config/job_config.h"
 #include "data_loader/source/split_list.h"
 #include "deploy/cli/device_need.h"
@@ -126,18 +129,32 @@ absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
 
 absl::StatusOr<std::string> FindModel(const std::string& run) {
   std::error_code error;
-  if (fs::is_regular_file(run + "/manifest", error)) return fs::canonical(run, error).string();
+  if (fs::is_regular_file(run + "/manifest", error)) {
+    // The last name may be a link, which goes on naming another cut of its run.
+    fs::path folder = fs::absolute(run, error).lexically_normal();
+    if (!folder.has_filename()) folder = folder.parent_path();
+    return (fs::canonical(folder.parent_path(), error) / folder.filename()).string();
+  }
   const auto found = FindRun(run, kRunsDir);
   if (!found.ok() && fs::is_directory(run, error)) {
     return absl::NotFoundError(
         absl::StrCat("no saved model in ", run, ": it is neither a run nor a model's folder"));
   }
+  if (!found.ok()) RETURN_IF_ERROR(RemovedCutError(run));
   ASSIGN_OR_RETURN(const std::string run_dir, found);
   for (const char* link : {"/checkpoints/best", "/checkpoints/latest"}) {
-    if (fs::is_directory(run_dir + link, error))
-      return fs::canonical(run_dir + link, error).string();
+    if (fs::is_directory(run_dir + link, error)) return fs::canonical(run_dir, error).string();
   }
   return absl::NotFoundError(absl::StrCat("run ", run_dir, " has saved no model"));
+}
+
+std::vector<std::string> ModelWarnings(const JobConfig& job) {
+  if (job.init_from().empty()) return {};
+  for (const char* place : {"", "/checkpoints/best", "/checkpoints/latest"}) {
+    const auto manifest = ReadManifest(job.init_from() + place);
+    if (manifest.ok()) return IdWarnings(*manifest, job);
+  }
+  return {};
 }
 
 absl::Status CannotChange(const std::string& what, const absl::Status& why) {

@@ -14,11 +14,11 @@
 namespace satrap {
 
 // Loads the job (common/config/job_config.h), makes its data_root absolute, replaces its init_from
-// by the folder of the model that it names (FindModel), and checks that its model fits its inputs
-// and that its data files exist. INVALID_ARGUMENT names the layer that does not fit. Errors in the
-// job and its data files list every problem found, one a line. `*device_need`, unless null, becomes
-// what the job's NN workers need of their devices (DeviceNeedOf), which is found out here in any
-// case.
+// by the absolute path of the model that it names (FindModel), and checks that its model fits its
+// inputs and that its data files exist. INVALID_ARGUMENT names the layer that does not fit. Errors
+// in the job and its data files list every problem found, one a line. `*device_need`, unless null,
+// becomes what the job's NN workers need of their devices (DeviceNeedOf), which is found out here
+// in any case.
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
                                      const std::string& install_dir,
                                      std::string* device_need = nullptr);
@@ -36,9 +36,16 @@ void MakeDataRootAbsolute(JobConfig* job);
 absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
                           const std::vector<std::string>& outputs);
 
-// The folder of the cut that `run` names: a run's best one (FindRun), or its newest if no
-// validation has chosen one; or a cut's own folder. NOT_FOUND if there is none.
+// The absolute path by which rank 0 finds the model that `run` names (FindSavedModel): of a run's
+// folder (FindRun), which stands for its best cut, or its newest if no validation has chosen one;
+// of a link to a cut; or of a cut's own folder. A run that trains replaces its cuts, so what a run
+// or a link stands for is found when it is read, and not here. NOT_FOUND if there is no cut now.
 absl::StatusOr<std::string> FindModel(const std::string& run);
+
+// What of the ids of the job does not find the rows of the model at its init_from (IdWarnings,
+// common/checkpoint/saved_features.h). Nothing without one, or if none can be read now: rank 0 says
+// why.
+std::vector<std::string> ModelWarnings(const JobConfig& job);
 
 // The error of a run whose job cannot be changed so, in the words of a user who typed FIELD=VALUE
 // or --set FIELD=VALUE: `what` and the one problem in a line, or `what` and a line for each. `why`

@@ -10,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/checked_text.h"
+#include "common/checkpoint/cut_pin.h"
 #include "common/checkpoint/ledger.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
@@ -24,6 +26,7 @@
 #include "deploy/report/data_warnings.h"
 #include "deploy/report/progress_line.h"
 #include "deploy/report/run_warnings.h"
+#include "nn_worker/report/warm_start_report.h"
 
 namespace satrap {
 namespace {
@@ -66,6 +69,16 @@ absl::Status AddReductions(const JobConfig& job, const std::string& run_dir, Run
   return absl::OkStatus();
 }
 
+// What the run has taken of the model that it began with, as rank 0 has left it.
+absl::Status AddWarmStart(const JobConfig& job, const std::string& run_dir, RunReport* report) {
+  if (job.action() != JobConfig::TRAIN || job.init_from().empty()) return absl::OkStatus();
+  WarmStartResult result;
+  const absl::Status read = ReadCheckedText(run_dir + kWarmStartFile, DiskFileSystem(), &result);
+  if (absl::IsNotFound(read)) return absl::OkStatus();  // it was begun by an older build
+  if (read.ok()) report->warm_start = std::move(result);
+  return read;
+}
+
 // Makes one list of the bad records of all generations and loaders. Training may have been cut
 // short, so lines that no cut holds as consumed are left out.
 absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
@@ -76,6 +89,19 @@ absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
   if (!cut.has_value()) return MergeQuarantine(run_dir, /*ledger=*/nullptr).status();
   ASSIGN_OR_RETURN(const Ledger ledger, Ledger::FromState(cut->ledger()));
   return MergeQuarantine(run_dir, &ledger).status();
+}
+
+// Keeps a cut that the job names by itself on the disk: from now on until rank 0 pins it, and for
+// generations that begin from it again because the run has no cut of its own yet. For a run, or a
+// link, each generation takes what that then stands for.
+absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
+  std::error_code error;
+  const std::filesystem::path named = job.init_from();
+  if (named.empty() || std::filesystem::canonical(named, error) != named ||
+      HasVanished(job.init_from())) {
+    return nullptr;
+  }
+  return PinCut(job.init_from());
 }
 
 // Tells when another cut of a generation was abandoned.
@@ -139,6 +165,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   // Now, and not when hours of training are to be reported.
   RETURN_IF_ERROR(CheckOutputsWritable(line));
   ASSIGN_OR_RETURN(const std::string programs_dir, ProgramsDir());
+  ASSIGN_OR_RETURN(std::unique_ptr<FileLock> pin, PinNamedCut(job));
   fprintf(stderr, "satrap: job '%s' runs in %s\n", job.name().c_str(), folder.path().c_str());
   const std::string scaling = BatchScalingText(job);
   if (!scaling.empty()) fprintf(stderr, "satrap: %s\n", scaling.c_str());
@@ -157,6 +184,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   run.end = launcher->Wait(
       [&](const StatusAnswer& status) {
         progress.Show(status, MonotonicMs());
+        if (status.has_last_cut()) pin.reset();
         if (abandoned.IsNew(status)) {
           progress.End();
           fprintf(stderr, "satrap: warning: a cut was abandoned, and training goes on: %s\n",
@@ -203,6 +231,11 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
     run.end.warnings.push_back(
         absl::StrCat("the report does not say how far the rates fell: ", reductions.message()));
   }
+  const absl::Status warm_start = AddWarmStart(job, run.run_dir, &*run.report);
+  if (!warm_start.ok()) {
+    run.end.warnings.push_back(absl::StrCat("the report does not say what was taken of the model: ",
+                                            warm_start.message()));
+  }
   run.report_written = WriteReport(*run.report, line.report);
   // The Bayes AUC takes seconds, in which somebody may press Ctrl-C and believe to have lost all.
   std::string late = launcher->LateSignalText();
@@ -210,10 +243,14 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   return run;
 }
 
-int PrintEnd(const RunEnd& end) {
-  for (const std::string& warning : end.warnings) {
+void PrintWarnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
     fprintf(stderr, "satrap: warning: %s\n", warning.c_str());
   }
+}
+
+int PrintEnd(const RunEnd& end) {
+  PrintWarnings(end.warnings);
   if (end.kind == RunEnd::FAILED) {
     fprintf(stderr, "satrap: the job failed: %s\n", end.message.c_str());
   }

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -65,6 +66,9 @@ int ReportRun(const absl::StatusOr<JobRun>& run, const CommandLine& line);
 
 // Calls RunJob and ReportRun. Returns the exit code.
 int RunJobAndReport(const JobConfig& job, const CommandLine& line);
+
+// Prints a line for each, "satrap: warning: ...", to stderr.
+void PrintWarnings(const std::vector<std::string>& warnings);
 
 // Prints one message, "satrap: ...", to stderr. Returns 1.
 int PrintError(const absl::Status& status);

@@ -39,6 +39,7 @@ absl::StatusOr<JobConfig> JobOfRun(const CommandLine& line, const std::string& a
   sets.insert(sets.end(), line.sets.begin(), line.sets.end());
   ASSIGN_OR_RETURN(JobConfig job, PrepareJob(path, sets, line.install_dir));
   RETURN_IF_ERROR(CheckOutputs(job, path, {line.report, line.output_file}));
+  PrintWarnings(ModelWarnings(job));
   job.set_name(absl::StrCat(job.name(), "-", line.command_name));
   return job;
 }

@@ -24,6 +24,7 @@ int TrainCommand(const CommandLine& line) {
   if (!job.ok()) return PrintError(job.status());
   const absl::Status outputs = CheckOutputs(*job, *path, {line.report});
   if (!outputs.ok()) return PrintError(outputs);
+  PrintWarnings(ModelWarnings(*job));
   return RunJobAndReport(*job, line);
 }
 
@@ -33,6 +34,7 @@ int ValidateCommand(const CommandLine& line) {
   std::string need;
   const auto job = PrepareJob(*path, line.sets, line.install_dir, &need);
   if (!job.ok()) return PrintError(job.status());
+  PrintWarnings(ModelWarnings(*job));
   printf("%s", ResolvedJobText(*job).c_str());
   fprintf(stderr, "satrap: %s is valid\n", path->c_str());
   if (!need.empty()) fprintf(stderr, "satrap: each NN worker needs %s\n", need.c_str());

@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "common/base/count_text.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/cut_pin.h"
 #include "common/checkpoint/manifest.h"
 
 namespace satrap {
@@ -56,13 +58,9 @@ absl::StatusOr<CutEntry> CutFolders::Check(const std::string& name) const {
     return absl::InvalidArgumentError(
         absl::StrCat("cut: the manifest in ", folder, " is of cut ", manifest->cut()));
   }
-  uint64_t bytes = manifest->dense_bytes();
-  if (!manifest->dense_file().empty()) {
-    RETURN_IF_ERROR(CheckFile(absl::StrCat(folder, "/", manifest->dense_file()),
-                              manifest->dense_bytes(), file_system_));
-  }
-  for (const SavedFile& file : manifest->table_files()) {
-    RETURN_IF_ERROR(CheckFile(absl::StrCat(folder, "/", file.name()), file.bytes(), file_system_));
+  uint64_t bytes = 0;
+  for (const FileOfManifest& file : FilesOf(*manifest)) {
+    RETURN_IF_ERROR(CheckFile(absl::StrCat(folder, "/", file.name), file.bytes(), file_system_));
     bytes += file.bytes();
   }
   CutEntry entry;
@@ -105,10 +103,24 @@ absl::Status CutFolders::MoveLinks(const RunLog& log) {
 }
 
 absl::Status CutFolders::RemoveCut(const std::string& name) {
-  // The manifest first: a folder that is removed in part must not look whole.
   const std::string folder = absl::StrCat(Dir(), "/", name);
+  ASSIGN_OR_RETURN(const std::unique_ptr<FileLock> nobody_reads,
+                   LockToRemoveCut(folder, file_system_));
+  // The manifest first: a folder that is removed in part must not look whole.
   RETURN_IF_ERROR(file_system_->Remove(folder + "/manifest"));
   return file_system_->Remove(folder);
+}
+
+absl::Status CutFolders::OnPinned(const std::string& name) {
+  const int calls = ++pinned_[name];
+  if (calls % kCallsUntilPinIsTold != 0) return absl::OkStatus();
+  const std::string folder = absl::StrCat(Dir(), "/", name);
+  const std::string holders = file_system_->LockHolders(folder + "/manifest");
+  return absl::UnavailableError(absl::StrCat(
+      folder, " is older than the cuts that are kept, and was not removed at ",
+      Counted(static_cast<uint64_t>(calls), "cut"), " in a row, because it is being read by ",
+      holders.empty() ? "a process of another machine or container" : holders,
+      "; it is removed at the next cut after that process has ended or is done"));
 }
 
 absl::Status CutFolders::RemoveOld(const RunLog& log, int keep,
@@ -128,13 +140,20 @@ absl::Status CutFolders::RemoveOld(const RunLog& log, int keep,
     kept.insert(*best);
   }
   const std::set<std::string> committed = CommittedCuts(log);
+  absl::Status told;
   ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(Dir()));
   for (const std::string& name : names) {
     if (committed.count(name) == 0 || kept.count(name) > 0) continue;
     if (begins) begins(name);
-    RETURN_IF_ERROR(RemoveCut(name));
+    const absl::Status removed = RemoveCut(name);
+    if (!absl::IsUnavailable(removed)) {
+      RETURN_IF_ERROR(removed);
+      pinned_.erase(name);
+    } else if (absl::Status pinned = OnPinned(name); !pinned.ok()) {
+      told = std::move(pinned);
+    }
   }
-  return absl::OkStatus();
+  return told;
 }
 
 absl::Status CutFolders::RemoveUncommitted(const RunLog& log) {
@@ -147,7 +166,8 @@ absl::Status CutFolders::RemoveUncommitted(const RunLog& log) {
     if (!id.has_value() || id->generation >= generation_ || committed.count(name) > 0) {
       continue;
     }
-    RETURN_IF_ERROR(RemoveCut(name));
+    const absl::Status removed = RemoveCut(name);
+    if (!absl::IsUnavailable(removed)) RETURN_IF_ERROR(removed);
   }
   return absl::OkStatus();
 }

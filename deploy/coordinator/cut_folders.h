@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -41,22 +42,31 @@ class CutFolders {
 
   // Removes the committed cuts but the newest `keep` and the best ones that these know of, which a
   // run that goes on from them is tested with. If one of these cannot be read, removes nothing.
+  // A cut that another command has pinned (common/checkpoint/cut_pin.h) stays until a later call.
+  // From kCallsUntilPinIsTold calls in a row on, and after as many again, the status is UNAVAILABLE
+  // and names the cut and who pins it; all others are removed all the same.
   // Calls `begins`, if there is one, with the name of each cut before it removes that.
+  static constexpr int kCallsUntilPinIsTold = 10;
   absl::Status RemoveOld(const RunLog& log, int keep,
                          const std::function<void(const std::string& cut)>& begins = nullptr);
 
-  // Removes cuts of earlier generations that are not in the log: nobody will commit them.
+  // Removes cuts of earlier generations that are not in the log and not pinned: nobody will commit
+  // them.
   absl::Status RemoveUncommitted(const RunLog& log);
 
  private:
   std::string Dir() const { return CheckpointsDir(run_dir_); }
   absl::StatusOr<std::string> BestOf(const std::string& cut) const;
   absl::Status MoveLink(const std::string& link, const std::string& cut);
+  // UNAVAILABLE if it is pinned.
   absl::Status RemoveCut(const std::string& name);
+  // Counts another call that has found the cut pinned. UNAVAILABLE if that is to be told.
+  absl::Status OnPinned(const std::string& name);
 
   const std::string run_dir_;
   const uint64_t generation_;
   FileSystem* const file_system_;
+  std::map<std::string, int> pinned_;  // calls of RemoveOld in a row, by cut
 };
 
 }  // namespace satrap

@@ -1,5 +1,7 @@
 #include "deploy/coordinator/cut_folders.h"
 
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/cut_pin.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/testing/memory_file_system.h"
 #include "gmock/gmock.h"
@@ -71,6 +73,7 @@ TEST_F(CutFoldersTest, AFileThatIsMissingOrShortIsNamed) {
   EXPECT_THAT(CheckError("cut_0002_000003"),
               testing::AllOf(HasSubstr("DATA_LOSS"), HasSubstr("rows.bin has 5 bytes"),
                              HasSubstr("says 6")));
+  disk_.Put(At(3, "/rows.bin"), "123456");
   disk_.Put(At(3, "/dense.bin"), "123");
   EXPECT_THAT(CheckError("cut_0002_000003"), HasSubstr("dense.bin has 3 bytes"));
   ASSERT_TRUE(disk_.Remove(At(3, "/dense.bin")).ok());
@@ -193,6 +196,46 @@ TEST_F(CutFoldersTest, RemovesNothingWhileItIsNotKnownWhichIsTheBestOfACutThatIt
   EXPECT_FALSE(disk_.Exists(At(2)));
   ASSERT_TRUE(disk_.Remove(At(3)).ok());
   EXPECT_TRUE(cuts_.RemoveOld(Log(), /*keep=*/1).ok()) << "a cut that is gone needs none";
+}
+
+TEST_F(CutFoldersTest, ACutThatAnotherCommandReadsIsRemovedOnceItIsDone) {
+  for (uint64_t cut = 1; cut <= 3; ++cut) Commit(cut);
+  auto pin = PinCut(At(1), &disk_);
+  ASSERT_TRUE(pin.ok()) << pin.status();
+  ASSERT_TRUE(cuts_.RemoveOld(Log(), /*keep=*/1).ok());
+  EXPECT_TRUE(disk_.Exists(At(1, "/manifest")));
+  EXPECT_TRUE(disk_.Exists(At(1, "/rows.bin")));
+  EXPECT_FALSE(disk_.Exists(At(2))) << "one pin holds up no other cut";
+  pin->reset();
+  ASSERT_TRUE(cuts_.RemoveOld(Log(), /*keep=*/1).ok());
+  EXPECT_FALSE(disk_.Exists(At(1)));
+}
+
+TEST_F(CutFoldersTest, WhoPinsACutForManyCutsIsTold) {
+  for (uint64_t cut = 1; cut <= 2; ++cut) Commit(cut);
+  const auto pin = PinCut(At(1), &disk_);
+  ASSERT_TRUE(pin.ok()) << pin.status();
+  for (int call = 1; call <= 25; ++call) {
+    const absl::Status status = cuts_.RemoveOld(Log(), /*keep=*/1);
+    if (call % CutFolders::kCallsUntilPinIsTold != 0) {
+      EXPECT_TRUE(status.ok()) << status;
+      continue;
+    }
+    EXPECT_THAT(status.ToString(),
+                testing::AllOf(HasSubstr(At(1)), HasSubstr(absl::StrCat(call, " cuts in a row")),
+                               HasSubstr(disk_.LockHolders(At(1, "/manifest")))));
+  }
+}
+
+TEST_F(CutFoldersTest, AnUncommittedCutThatIsPinnedStays) {
+  disk_.Put(FolderOfCut(kRun, CutName(1, 1)) + "/manifest", "x");
+  auto pin = PinCut(FolderOfCut(kRun, CutName(1, 1)), &disk_);
+  ASSERT_TRUE(pin.ok()) << pin.status();
+  ASSERT_TRUE(cuts_.RemoveUncommitted(Log()).ok());
+  EXPECT_TRUE(disk_.Exists("/runs/a/checkpoints/cut_0001_000001/manifest"));
+  pin->reset();
+  ASSERT_TRUE(cuts_.RemoveUncommitted(Log()).ok());
+  EXPECT_FALSE(disk_.Exists("/runs/a/checkpoints/cut_0001_000001"));
 }
 
 TEST_F(CutFoldersTest, ACutThatIsRemovedLosesItsManifestFirst) {

@@ -1,5 +1,7 @@
 #include "deploy/launcher/cut_check.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/cut_identity.h"
@@ -9,13 +11,8 @@ namespace satrap {
 
 std::vector<FileOfCut> FilesOfCut(const std::string& folder, const CheckpointManifest& manifest) {
   std::vector<FileOfCut> files;
-  for (const SavedFile& file : manifest.table_files()) {
-    files.push_back({absl::StrCat(folder, "/", file.name()), file.bytes(), file.crc32c()});
-  }
-  // A model saved without a dense network has no such file.
-  if (!manifest.dense_file().empty()) {
-    files.push_back({absl::StrCat(folder, "/", manifest.dense_file()), manifest.dense_bytes(),
-                     manifest.dense_crc32c()});
+  for (FileOfManifest& file : FilesOf(manifest)) {
+    files.push_back({absl::StrCat(folder, "/", file.name), file.bytes(), std::move(file.parts)});
   }
   return files;
 }

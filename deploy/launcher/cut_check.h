@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/checkpoint/file_system.h"
+#include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "proto/checkpoint.pb.h"
 
@@ -20,7 +21,7 @@ namespace satrap {
 struct FileOfCut {
   std::string path;
   uint64_t bytes;
-  uint32_t crc32c;
+  std::vector<FileOfManifest::Part> parts;  // one after another
 };
 // All but the manifest itself. `folder` is the cut's.
 std::vector<FileOfCut> FilesOfCut(const std::string& folder, const CheckpointManifest& manifest);

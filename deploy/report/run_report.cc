@@ -10,6 +10,7 @@
 #include "common/config/data_streams.h"
 #include "deploy/report/json.h"
 #include "deploy/report/run_warnings.h"
+#include "deploy/report/warm_start_text.h"
 #include "nn_worker/metrics/metric_names.h"
 
 namespace satrap {
@@ -226,6 +227,7 @@ std::string ReportJson(const RunReport& report) {
   json.EndArray();
   json.Field("resumes", report.resumes);
   json.Field("scales", report.scales);
+  if (report.warm_start.has_value()) WriteWarmStart(*report.warm_start, &json);
   json.Field("skipped_steps", result.skipped_steps());
   json.Field("overflowed_steps", result.overflowed_steps());
   if (result.large_gradient_steps() > 0) {
@@ -264,6 +266,7 @@ std::string ReportText(const RunReport& report) {
   } else {
     absl::StrAppendFormat(&text, "whole run    %s\n", DurationText(report.wall_seconds));
   }
+  if (report.warm_start.has_value()) absl::StrAppend(&text, WarmStartText(*report.warm_start));
   if (!report.batch_scaling.empty()) {
     absl::StrAppend(&text, "scaled       ", report.batch_scaling, "\n");
   }

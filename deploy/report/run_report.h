@@ -11,6 +11,7 @@
 
 #include "absl/types/optional.h"
 #include "common/base/count_text.h"
+#include "proto/checkpoint.pb.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 
@@ -46,7 +47,8 @@ struct RunReport {
       warnings;  // WarningsOf the job and the result (run_warnings.h), then those of data (data_warnings.h)
   // With evaluation.reduce_on_plateau: the product of the reductions of the learning rates.
   absl::optional<double> learning_rate_factor;
-  uint32_t reductions = 0;  // that make this product
+  uint32_t reductions = 0;                     // that make this product
+  absl::optional<WarmStartResult> warm_start;  // of a run that began with a model
   std::string run_dir;
 };
 
@@ -61,10 +63,10 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
 //   empty_lines, batch_scaling (of a job that has it: the effective rates as text),
 //   learning_rate_factor and reductions (of a job with reduce_on_plateau), gradient_norm{last,
 //   mean, steps, clipped_steps} (of a job with gradient_clip_norm), generations,
-//   restarts[]{generation, cause, from_step}, resumes, scales, skipped_steps, overflowed_steps,
-//   large_gradient_steps (if there are any), warnings[], stopped_early, best_step, tables[]{name,
-//   rows, bytes}, rows, bytes (their sums), model_dir, model_digest (hexadecimal; equal models have
-//   equal ones), run_dir.
+//   restarts[]{generation, cause, from_step}, resumes, scales, warm_start{...} (warm_start_text.h),
+//   skipped_steps, overflowed_steps, large_gradient_steps (if there are any), warnings[],
+//   stopped_early, best_step, tables[]{name, rows, bytes}, rows, bytes (their sums), model_dir,
+//   model_digest (hexadecimal; equal models have equal ones), run_dir.
 std::string ReportJson(const RunReport& report);
 
 // The same as text for a terminal; every line ends with a line feed.

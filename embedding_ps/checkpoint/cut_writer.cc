@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 
@@ -18,17 +19,37 @@ constexpr size_t kRowsPerBlock = 2048;
 // A process may not open many files at once, and each of them may keep its last megabyte in memory.
 constexpr size_t kMaxUnsyncedFiles = 64;
 
+// A file that several ranges share is about so large at least, because each costs a sync.
+constexpr uint64_t kSharedFileBytes = uint64_t{4} << 20;
+
+// The parts of all files: files by their first parts.
+std::vector<SavedFile> InOrder(std::vector<std::vector<SavedFile>> files) {
+  const auto place = [](const std::vector<SavedFile>& parts) {
+    return std::make_tuple(parts[0].table(), parts[0].first_partition(), parts[0].name());
+  };
+  std::sort(files.begin(), files.end(),
+            [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  std::vector<SavedFile> all;
+  for (std::vector<SavedFile>& parts : files) {
+    for (SavedFile& part : parts) all.push_back(std::move(part));
+  }
+  return all;
+}
+
 }  // namespace
 
 struct CutWriter::Work {
-  bool has_range = false;
-  Range range = {};
+  const File* plan = nullptr;           // null: no file is being written
+  size_t nth_range = 0;                 // of the file
   int partition = 0;                    // the next block begins in
-  std::unique_ptr<RowFileWriter> file;  // null until the range has rows
+  bool part_begun = false;              // of the range
+  std::unique_ptr<RowFileWriter> file;  // null until a range has rows
   std::vector<uint64_t> keys;           // room for a block; num_rows of them are gathered
   std::vector<float> rows;
   size_t num_rows = 0;
   std::unique_ptr<RowFileWriter> unsynced;  // to be made durable
+
+  const Range& range() const { return plan->ranges[nth_range]; }
 };
 
 std::shared_ptr<CutWriter> CutWriter::Mark(const Options& options) {
@@ -39,23 +60,77 @@ CutWriter::CutWriter(const Options& options)
     : options_(options),
       budget_(std::make_shared<CopyBudget>(options.copy_bytes)),
       begun_us_(options.executor->NowUs()) {
+  for (EmbeddingTable* table : options_.tables) cuts_.push_back(table->BeginCut(budget_));
+  PlanFiles();
+}
+
+// Ranges end at multiples of kPartitionsPerFile and where the table ends, so that no file holds
+// rows of two PSs. `few`: the table is one range if it has fewer rows than a block for each.
+std::vector<CutWriter::Range> CutWriter::RangesOf(size_t table, bool few) const {
+  const EmbeddingTable& rows = *options_.tables[table];
+  std::vector<Range> ranges;
+  for (int first = rows.first_partition(); first <= rows.last_partition();) {
+    const int last =
+        std::min(rows.last_partition(),
+                 first / kPartitionsPerFile * kPartitionsPerFile + kPartitionsPerFile - 1);
+    ranges.push_back({table, first, last, 0});
+    first = last + 1;
+  }
+  const auto count = static_cast<uint64_t>(rows.rows());
+  if (few && count < kRowsPerBlock * ranges.size()) {
+    ranges = {{table, rows.first_partition(), rows.last_partition(), 0}};
+  }
+  const uint64_t row_bytes =
+      sizeof(uint64_t) + static_cast<uint64_t>(rows.layout().num_floats()) * sizeof(float);
+  for (Range& range : ranges) range.bytes = count * row_bytes / ranges.size();
+  return ranges;
+}
+
+// A function of the numbers of rows alone, so that equal tables give equal files.
+void CutWriter::PlanFiles() {
   for (size_t i = 0; i < options_.tables.size(); ++i) {
-    EmbeddingTable& table = *options_.tables[i];
-    cuts_.push_back(table.BeginCut(budget_));
-    // Files end at multiples of kPartitionsPerFile and where the table ends, so that no file holds
-    // rows of two PSs.
-    for (int first = table.first_partition(); first <= table.last_partition();) {
-      const int last =
-          std::min(table.last_partition(),
-                   first / kPartitionsPerFile * kPartitionsPerFile + kPartitionsPerFile - 1);
-      ranges_.push_back({i, first, last});
-      first = last + 1;
+    for (const Range& range : RangesOf(i, /*few=*/false)) {
+      files_.push_back({RowFileName(options_.tables[i]->config().id(), range.first_partition,
+                                    range.last_partition),
+                        {range}});
     }
+  }
+  if (files_.size() > kMostFilesOfPs) PlanSharedFiles();
+}
+
+void CutWriter::PlanSharedFiles() {
+  files_.clear();
+  std::vector<Range> ranges;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < options_.tables.size(); ++i) {
+    for (const Range& range : RangesOf(i, /*few=*/true)) {
+      ranges.push_back(range);
+      bytes += range.bytes;
+    }
+  }
+  // By partitions, because a PS of another number of PSs reads those that it owns.
+  std::stable_sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
+    return std::make_tuple(a.last_partition, a.first_partition) <
+           std::make_tuple(b.last_partition, b.first_partition);
+  });
+  // Half of the limit, because every file but the last is larger than its share.
+  const uint64_t share = std::max(kSharedFileBytes, bytes / (kMostFilesOfPs / 2));
+  uint64_t in_file = share;  // the first range begins a file
+  for (const Range& range : ranges) {
+    if (in_file >= share) {
+      files_.push_back({absl::StrFormat("tables_partitions_%04d_%04d_%02d.rows",
+                                        options_.tables[0]->first_partition(),
+                                        options_.tables[0]->last_partition(), files_.size()),
+                        {}});
+      in_file = 0;
+    }
+    files_.back().ranges.push_back(range);
+    in_file += range.bytes;
   }
 }
 
 void CutWriter::Start(Done done) {
-  const int works = std::max(1, std::min(options_.threads, static_cast<int>(ranges_.size())));
+  const int works = std::max(1, std::min(options_.threads, static_cast<int>(files_.size())));
   {
     MutexLock lock(&mutex_);
     done_ = std::move(done);
@@ -93,34 +168,36 @@ void CutWriter::RunTask(std::shared_ptr<Work> work) {
 CutWriter::Next CutWriter::TakeNext(Work* work) {
   MutexLock lock(&mutex_);
   if (!status_.ok()) return Next::kNone;
-  if (work->has_range) return Next::kBlock;
-  const bool all_taken = next_range_ == ranges_.size();
+  if (work->plan != nullptr) return Next::kBlock;
+  const bool all_taken = next_file_ == files_.size();
   if (!unsynced_.empty() && (all_taken || unsynced_.size() >= kMaxUnsyncedFiles)) {
     work->unsynced = std::move(unsynced_.front());
     unsynced_.pop_front();
     return Next::kCommit;
   }
   if (all_taken) return Next::kNone;
-  work->has_range = true;
-  work->range = ranges_[next_range_++];
-  work->partition = work->range.first_partition;
-  const size_t floats = options_.tables[work->range.table]->layout().num_floats();
-  work->keys.resize(kRowsPerBlock);
-  work->rows.resize(kRowsPerBlock * floats);
+  work->plan = &files_[next_file_++];
+  work->nth_range = 0;
+  work->partition = work->range().first_partition;
   return Next::kBlock;
 }
 
 absl::Status CutWriter::WriteBlock(Work* work) {
-  const Range& range = work->range;
+  const Range& range = work->range();
   const EmbeddingTable& table = *options_.tables[range.table];
+  const size_t floats = table.layout().num_floats();
+  work->keys.resize(kRowsPerBlock);
+  work->rows.resize(kRowsPerBlock * floats);
   RETURN_IF_ERROR(GatherBlock(work));
   if (work->num_rows > 0) {
     if (work->file == nullptr) {
-      ASSIGN_OR_RETURN(work->file,
-                       RowFileWriter::Create(table, range.first_partition, range.last_partition,
-                                             options_.directory, options_.file_system));
+      ASSIGN_OR_RETURN(work->file, RowFileWriter::Create(work->plan->name, options_.directory,
+                                                         options_.file_system));
     }
-    const size_t floats = table.layout().num_floats();
+    if (!work->part_begun) {
+      RETURN_IF_ERROR(work->file->BeginPart(table, range.first_partition, range.last_partition));
+      work->part_begun = true;
+    }
     RETURN_IF_ERROR(
         work->file->Append(absl::MakeConstSpan(work->keys).first(work->num_rows),
                            absl::MakeConstSpan(work->rows).first(work->num_rows * floats)));
@@ -131,11 +208,17 @@ absl::Status CutWriter::WriteBlock(Work* work) {
 }
 
 void CutWriter::EndRange(Work* work) {
-  work->has_range = false;
+  work->part_begun = false;
+  if (++work->nth_range == work->plan->ranges.size()) return EndFile(work);
+  work->partition = work->range().first_partition;
+}
+
+void CutWriter::EndFile(Work* work) {
+  work->plan = nullptr;
   {
     MutexLock lock(&mutex_);
     if (work->file != nullptr) unsynced_.push_back(std::move(work->file));
-    if (++ranges_read_ < ranges_.size()) return;
+    if (++files_read_ < files_.size()) return;
   }
   // From here on rows change freely.
   EndCuts();
@@ -143,22 +226,25 @@ void CutWriter::EndRange(Work* work) {
 
 absl::Status CutWriter::CommitFile(Work* work) {
   const std::unique_ptr<RowFileWriter> file = std::move(work->unsynced);
-  ASSIGN_OR_RETURN(const SavedFile saved, file->Commit());
+  ASSIGN_OR_RETURN(std::vector<SavedFile> parts, file->Commit());
   MutexLock lock(&mutex_);
-  result_.bytes_written += static_cast<int64_t>(saved.bytes());
-  result_.files.push_back(saved);
+  for (const SavedFile& part : parts) {
+    result_.bytes_written += static_cast<int64_t>(part.bytes());
+  }
+  written_.push_back(std::move(parts));
   return absl::OkStatus();
 }
 
 // Fills the block, unless the range ends before.
 absl::Status CutWriter::GatherBlock(Work* work) {
-  EmbeddingTable& table = *options_.tables[work->range.table];
+  const Range& range = work->range();
+  EmbeddingTable& table = *options_.tables[range.table];
   const size_t floats = table.layout().num_floats();
   work->num_rows = 0;
-  while (work->num_rows < kRowsPerBlock && work->partition <= work->range.last_partition) {
+  while (work->num_rows < kRowsPerBlock && work->partition <= range.last_partition) {
     size_t n = 0;
     const CutRead read = table.ReadCut(
-        cuts_[work->range.table], work->partition, kRowsPerBlock - work->num_rows,
+        cuts_[range.table], work->partition, kRowsPerBlock - work->num_rows,
         work->keys.data() + work->num_rows, work->rows.data() + work->num_rows * floats, &n);
     work->num_rows += n;
     if (read == CutRead::kEnded) ++work->partition;
@@ -177,11 +263,13 @@ void CutWriter::EndWork() {
   Done done;
   Result result;
   std::deque<std::unique_ptr<RowFileWriter>> unsynced;  // of an abandoned cut
+  std::vector<std::vector<SavedFile>> written;
   {
     MutexLock lock(&mutex_);
     if (--works_ > 0) return;
     unsynced.swap(unsynced_);
     result_.status = status_;
+    written.swap(written_);
     result = std::move(result_);
     done = std::move(done_);
   }
@@ -190,11 +278,7 @@ void CutWriter::EndWork() {
   result.copied_rows = budget_->rows();
   result.copied_bytes = budget_->bytes();
   result.seconds = static_cast<double>(options_.executor->NowUs() - begun_us_) * 1e-6;
-  std::sort(result.files.begin(), result.files.end(), [](const SavedFile& a, const SavedFile& b) {
-    return std::make_tuple(a.table(), a.first_partition()) <
-           std::make_tuple(b.table(), b.first_partition());
-  });
-  if (!result.status.ok()) result.files.clear();
+  if (result.status.ok()) result.files = InOrder(std::move(written));
   result.copy_limit = !result.status.ok() && budget_->exhausted();
   if (result.status.ok() && options_.kill_points != nullptr) {
     options_.kill_points->Reach(KillPoint::PS_AFTER_WRITING);

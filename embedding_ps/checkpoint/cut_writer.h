@@ -6,10 +6,12 @@
 //
 // The files are those of row_file.h: one for each table and each aligned range of
 // kPartitionsPerFile partitions that has rows, restricted to the partitions that the table may
-// hold. Up to `threads` files are written at the same time, each by tasks that write one block, so
-// that the executor may have a single thread. A shard's lock is held only while some hundred rows
-// are copied. Files are synced when all rows are read, as far as possible: until then rows that
-// change have to be copied out, and a sync takes long.
+// hold. If those were more than kMostFilesOfPs, several ranges, also of several tables, are parts
+// of one file, and a table with few rows is one range: a cut of 500 small tables is no 8,000 files.
+// Up to `threads` files are written at the same time, each by tasks that write one block, so that
+// the executor may have a single thread. A shard's lock is held only while some hundred rows are
+// copied. Files are synced when all rows are read, as far as possible: until then rows that change
+// have to be copied out, and a sync takes long.
 //
 // Thread-safe. The tables, the executor, the file system and the kill points are not owned and must
 // outlive the tasks.
@@ -36,6 +38,7 @@
 namespace satrap {
 
 inline constexpr int kPartitionsPerFile = 256;
+inline constexpr size_t kMostFilesOfPs = 64;
 
 class CutWriter : public std::enable_shared_from_this<CutWriter> {
  public:
@@ -52,8 +55,9 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
     // OK: `files` are durable. Otherwise why the cut is abandoned: what Abandon was given, the
     // error of a file, which names it, or that other marks or a load took the tables.
     absl::Status status;
-    bool copy_limit = false;       // abandoned because copies needed more than copy_bytes
-    std::vector<SavedFile> files;  // by table and partition
+    bool copy_limit = false;  // abandoned because copies needed more than copy_bytes
+    // By table and partition; parts of one file stand together, in their order.
+    std::vector<SavedFile> files;
     int64_t copied_rows = 0;
     int64_t copied_bytes = 0;  // of memory, over the whole time
     int64_t bytes_written = 0;
@@ -76,11 +80,19 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
     size_t table;  // in options_.tables
     int first_partition;
     int last_partition;
+    uint64_t bytes;  // about
+  };
+  struct File {
+    std::string name;
+    std::vector<Range> ranges;
   };
   // A file being written, and the next block of it.
   struct Work;
 
   explicit CutWriter(const Options& options);
+  std::vector<Range> RangesOf(size_t table, bool few) const;
+  void PlanFiles();
+  void PlanSharedFiles();
   enum class Next { kBlock, kCommit, kNone };
 
   void Post(std::shared_ptr<Work> work);
@@ -89,6 +101,7 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
   absl::Status WriteBlock(Work* work);
   absl::Status GatherBlock(Work* work);
   void EndRange(Work* work);
+  void EndFile(Work* work);
   absl::Status CommitFile(Work* work);
   void EndWork();
   void EndCuts();
@@ -97,14 +110,15 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
   const std::shared_ptr<CopyBudget> budget_;
   const int64_t begun_us_;
   std::vector<uint64_t> cuts_;  // of each table
-  std::vector<Range> ranges_;
+  std::vector<File> files_;
 
   Mutex mutex_;
   absl::Status status_ GUARDED_BY(mutex_);
-  size_t next_range_ GUARDED_BY(mutex_) = 0;
-  size_t ranges_read_ GUARDED_BY(mutex_) = 0;
+  size_t next_file_ GUARDED_BY(mutex_) = 0;
+  size_t files_read_ GUARDED_BY(mutex_) = 0;
   std::deque<std::unique_ptr<RowFileWriter>> unsynced_ GUARDED_BY(mutex_);  // whole, not durable
   int works_ GUARDED_BY(mutex_) = 0;                                        // that have not ended
+  std::vector<std::vector<SavedFile>> written_ GUARDED_BY(mutex_);          // by file: its parts
   Result result_ GUARDED_BY(mutex_);
   Done done_ GUARDED_BY(mutex_);
 };

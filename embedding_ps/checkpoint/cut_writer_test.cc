@@ -239,6 +239,18 @@ TEST_F(CutWriterTest, AnyOperationThatFailsAbandonsTheCutNamingTheFileAndLeavesN
   EXPECT_EQ(Load(tables, SaveNow(tables.all(), folder).files, folder), wanted);
 }
 
+// Golden: a job of few tables has the files that it always had.
+TEST_F(CutWriterTest, AFewTablesHaveAFileForEachRange) {
+  const Tables tables({});
+  SplitMix64 random(1);
+  for (int i = 0; i < 300; ++i) tables.UpdateSome(&random, 8000);
+  const CutWriter::Result saved = SaveNow(tables.all(), NewFolder());
+  CHECK_OK(saved.status);
+  ASSERT_EQ(saved.files.size(), 32u);
+  EXPECT_EQ(saved.files.front().name(), "table_1_partitions_0000_0255.rows");
+  EXPECT_EQ(saved.files.back().name(), "table_2_partitions_3840_4095.rows");
+}
+
 TEST_F(CutWriterTest, AnotherMarkAbandonsTheCut) {
   const Tables tables({});
   SplitMix64 random(1);

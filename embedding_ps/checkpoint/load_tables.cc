@@ -58,8 +58,8 @@ uint64_t OwnSteps(const CheckpointManifest& manifest, const SavedTable& saved) {
   return manifest.step();
 }
 
-// One load: first tasks that read files into the arenas, one file each, then tasks that index what
-// was read, one shard each. Both kinds are numbered and taken in turn.
+// One load: first tasks that read files into the arenas, one part of a file each, then tasks that
+// index what was read, one shard each. Both kinds are numbered and taken in turn.
 class Load : public std::enable_shared_from_this<Load> {
  public:
   Load(const LoadOptions& options, absl::AnyInvocable<void(const LoadResult&)> done)
@@ -84,6 +84,7 @@ class Load : public std::enable_shared_from_this<Load> {
     EmbeddingTable* table;
     const RowConversion* conversion;  // may be null
     SavedFile saved;
+    PartOfFile where;
     EmbeddingTable::Run run;
   };
   struct Shard {
@@ -137,22 +138,24 @@ class Load : public std::enable_shared_from_this<Load> {
     EmbeddingTable* const table = taken.table;
     // The model may have been saved by another number of PSs: read every file whose range overlaps
     // the partitions of this one.
-    std::map<uint32_t, const SavedFile*> by_partition;
-    for (const SavedFile& saved : manifest.table_files()) {
+    const std::vector<PartOfFile> parts = PartsOfFiles(manifest);
+    std::map<uint32_t, int> by_partition;  // entries of the manifest
+    for (int i = 0; i < manifest.table_files_size(); ++i) {
+      const SavedFile& saved = manifest.table_files(i);
       if (saved.table() != saved_table.id()) continue;
       if (static_cast<int>(saved.first_partition()) > table->last_partition() ||
           static_cast<int>(saved.last_partition()) < table->first_partition()) {
         continue;
       }
-      if (!by_partition.emplace(saved.first_partition(), &saved).second) {
+      if (!by_partition.emplace(saved.first_partition(), i).second) {
         return absl::DataLossError(absl::StrCat(options_.directory, "/manifest: ", saved.name(),
                                                 " begins where another file does"));
       }
     }
     const RowConversion* const conversion =
         taken.conversion.has_value() ? &*taken.conversion : nullptr;
-    for (const auto& [first, saved] : by_partition) {
-      files_.push_back({table, conversion, *saved, {}});
+    for (const auto& [first, i] : by_partition) {
+      files_.push_back({table, conversion, manifest.table_files(i), parts[i], {}});
     }
     for (int i = 0; i < table->num_shards(); ++i) shards_.push_back({table, i});
     return absl::OkStatus();
@@ -207,7 +210,8 @@ class Load : public std::enable_shared_from_this<Load> {
     const RowConversion* const conversion = files_[i].conversion;
     const RowFormat format = conversion != nullptr ? conversion->format() : RowFormatOf(*table);
     const size_t floats = format.num_floats;
-    return ReadRowFile(options_.directory, files_[i].saved, format, options_.file_system,
+    return ReadRowFile(options_.directory, files_[i].saved, files_[i].where, format,
+                       options_.file_system,
                        [&](absl::Span<const uint64_t> keys, absl::Span<const float> rows) {
                          // The table's partitions are one range, and the keys ascend.
                          size_t begin = 0, end = keys.size();

@@ -48,13 +48,16 @@ std::string HeaderOf(const EmbeddingTable& table, uint32_t first, uint32_t last)
   return bytes;
 }
 
-// Reads a file from start to end and keeps track of the offset, for errors.
+// Reads a file from an offset on, and keeps track of where it is, for errors.
 class Input {
  public:
-  static absl::StatusOr<Input> Open(const std::string& path, FileSystem* file_system) {
+  static absl::StatusOr<Input> Open(const std::string& path, uint64_t offset,
+                                    FileSystem* file_system) {
     absl::StatusOr<std::unique_ptr<ReadableFile>> file = file_system->Open(path);
-    if (file.ok()) return Input(path, *std::move(file));
-    return absl::DataLossError(absl::StrCat("cannot open ", path, ": ", file.status().message()));
+    absl::Status status = file.status();
+    if (status.ok() && offset > 0) status = (*file)->Skip(offset);
+    if (status.ok()) return Input(path, *std::move(file), offset);
+    return absl::DataLossError(absl::StrCat("cannot open ", path, ": ", status.message()));
   }
 
   // DATA_LOSS, before anything is allocated, if fewer than `size` bytes are left. `*bytes` is good
@@ -82,18 +85,19 @@ class Input {
     return damaged ? Damaged(what) : absl::OkStatus();
   }
   bool AtEnd() const { return offset_ == file_->size_bytes(); }
+  uint64_t offset() const { return offset_; }
   const std::string& path() const { return path_; }
   // Of the bytes read so far.
   uint32_t crc32c() const { return crc32c_; }
 
  private:
-  Input(std::string path, std::unique_ptr<ReadableFile> file)
-      : path_(std::move(path)), file_(std::move(file)) {}
+  Input(std::string path, std::unique_ptr<ReadableFile> file, uint64_t offset)
+      : path_(std::move(path)), file_(std::move(file)), offset_(offset) {}
 
   std::string path_;
   std::unique_ptr<ReadableFile> file_;
   std::vector<char> buffer_;  // aligned for any number
-  uint64_t offset_ = 0;
+  uint64_t offset_;
   uint32_t crc32c_ = 0;
 };
 
@@ -123,24 +127,33 @@ bool Ascend(absl::Span<const uint64_t> keys, bool any_before, uint64_t before) {
 
 }  // namespace
 
-RowFileWriter::RowFileWriter(SavedFile saved, std::unique_ptr<DurableFile> file)
-    : saved_(std::move(saved)), file_(std::move(file)) {}
+std::string RowFileName(uint32_t table, int first_partition, int last_partition) {
+  return absl::StrFormat("table_%d_partitions_%04d_%04d.rows", table, first_partition,
+                         last_partition);
+}
 
-absl::StatusOr<std::unique_ptr<RowFileWriter>> RowFileWriter::Create(const EmbeddingTable& table,
-                                                                     int first_partition,
-                                                                     int last_partition,
+RowFileWriter::RowFileWriter(std::string name, std::unique_ptr<DurableFile> file)
+    : name_(std::move(name)), file_(std::move(file)) {}
+
+absl::StatusOr<std::unique_ptr<RowFileWriter>> RowFileWriter::Create(const std::string& name,
                                                                      const std::string& directory,
                                                                      FileSystem* file_system) {
+  ASSIGN_OR_RETURN(std::unique_ptr<DurableFile> file,
+                   DurableFile::Create(absl::StrCat(directory, "/", name), file_system));
+  return std::unique_ptr<RowFileWriter>(new RowFileWriter(name, std::move(file)));
+}
+
+absl::Status RowFileWriter::BeginPart(const EmbeddingTable& table, int first_partition,
+                                      int last_partition) {
+  if (!parts_.empty()) RETURN_IF_ERROR(EndPart());
   SavedFile saved;
-  saved.set_name(absl::StrFormat("table_%d_partitions_%04d_%04d.rows", table.config().id(),
-                                 first_partition, last_partition));
+  saved.set_name(name_);
   saved.set_table(table.config().id());
   saved.set_first_partition(static_cast<uint32_t>(first_partition));
   saved.set_last_partition(static_cast<uint32_t>(last_partition));
-  ASSIGN_OR_RETURN(std::unique_ptr<DurableFile> file,
-                   DurableFile::Create(absl::StrCat(directory, "/", saved.name()), file_system));
-  RETURN_IF_ERROR(file->Append(HeaderOf(table, saved.first_partition(), saved.last_partition())));
-  return std::unique_ptr<RowFileWriter>(new RowFileWriter(std::move(saved), std::move(file)));
+  parts_.push_back(std::move(saved));
+  return file_->Append(
+      HeaderOf(table, parts_.back().first_partition(), parts_.back().last_partition()));
 }
 
 absl::Status RowFileWriter::Append(absl::Span<const uint64_t> keys, absl::Span<const float> rows) {
@@ -149,7 +162,7 @@ absl::Status RowFileWriter::Append(absl::Span<const uint64_t> keys, absl::Span<c
     // A sum over rows, so that it does not depend on how rows are spread over files and PSs.
     rows_digest_ += Xxh64(BytesOf(rows.subspan(i * num_floats, num_floats)), keys[i]);
   }
-  saved_.set_rows(saved_.rows() + keys.size());
+  parts_.back().set_rows(parts_.back().rows() + keys.size());
   std::string head;
   Put<uint32_t>(static_cast<uint32_t>(keys.size()), &head);
   Put(ExtendCrc32c(ExtendCrc32c(Crc32c(head), BytesOf(keys)), BytesOf(rows)), &head);
@@ -158,17 +171,25 @@ absl::Status RowFileWriter::Append(absl::Span<const uint64_t> keys, absl::Span<c
   return file_->Append(BytesOf(rows));
 }
 
-absl::StatusOr<SavedFile> RowFileWriter::Commit() {
+absl::Status RowFileWriter::EndPart() {
+  SavedFile& part = parts_.back();
   std::string rows, end;
-  Put<uint64_t>(saved_.rows(), &rows);
+  Put<uint64_t>(part.rows(), &rows);
   Put<uint32_t>(0, &end);
   Put(ExtendCrc32c(Crc32c(end), rows), &end);
   RETURN_IF_ERROR(file_->Append(end + rows));
+  part.set_bytes(file_->size_bytes() - part_begins_);
+  part.set_crc32c(file_->TakeCrc32c());
+  part.set_rows_digest(rows_digest_);
+  part_begins_ = file_->size_bytes();
+  rows_digest_ = 0;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<SavedFile>> RowFileWriter::Commit() {
+  if (!parts_.empty()) RETURN_IF_ERROR(EndPart());
   RETURN_IF_ERROR(file_->Commit());
-  saved_.set_bytes(file_->size_bytes());
-  saved_.set_crc32c(file_->crc32c());
-  saved_.set_rows_digest(rows_digest_);
-  return saved_;
+  return parts_;
 }
 
 RowFormat RowFormatOf(const EmbeddingTable& table) {
@@ -176,11 +197,11 @@ RowFormat RowFormatOf(const EmbeddingTable& table) {
 }
 
 absl::Status ReadRowFile(
-    const std::string& directory, const SavedFile& saved, const RowFormat& format,
-    FileSystem* file_system,
+    const std::string& directory, const SavedFile& saved, const PartOfFile& where,
+    const RowFormat& format, FileSystem* file_system,
     absl::FunctionRef<void(absl::Span<const uint64_t> keys, absl::Span<const float> rows)> visit) {
-  ASSIGN_OR_RETURN(Input file,
-                   Input::Open(absl::StrCat(directory, "/", saved.name()), file_system));
+  ASSIGN_OR_RETURN(Input file, Input::Open(absl::StrCat(directory, "/", saved.name()), where.offset,
+                                           file_system));
   absl::Span<const char> bytes;
   RETURN_IF_ERROR(file.Read(kRowFileHeaderBytes, &bytes));
   RETURN_IF_ERROR(CheckHeader(bytes, saved, format, file));
@@ -215,7 +236,13 @@ absl::Status ReadRowFile(
     num_rows += n;
     visit(keys, {reinterpret_cast<const float*>(words + n), n * floats});
   }
-  RETURN_IF_ERROR(file.DamagedIf(!file.AtEnd(), "bytes follow the end"));
+  if (where.is_last) {
+    RETURN_IF_ERROR(file.DamagedIf(!file.AtEnd(), "bytes follow the end"));
+  } else {
+    // Else the parts behind it begin elsewhere.
+    RETURN_IF_ERROR(file.DamagedIf(file.offset() - where.offset != saved.bytes(),
+                                   "the part does not have the bytes that the manifest says"));
+  }
   if (file.crc32c() != saved.crc32c()) {
     return absl::DataLossError(
         absl::StrCat(file.path(), " is intact but belongs to another save: its checksum is ",

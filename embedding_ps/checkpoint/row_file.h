@@ -1,14 +1,15 @@
-// A file of saved rows: the rows of one table in a range of partitions, written and read from start
-// to end. All numbers are little-endian (docs/formats.md, "Saved rows"):
+// A file of saved rows: one or more parts, one after another, each the rows of one table in a range
+// of partitions, written and read from start to end. All numbers of a part are little-endian
+// (docs/formats.md, "Saved rows"):
 //
 //     header, 64 bytes:  "SATRROW3"  u32 table  u32 first partition  u32 last partition
 //                        u32 floats a row  u64 table fingerprint  u32 CRC32C of the 32 bytes before
 //                        zeros
 //     blocks:            u32 rows n, 1 to 16384  u32 CRC32C of n and of what follows
 //                        u64 key [n]  f32 row [n, floats a row]
-//     end, 16 bytes:     u32 0  u32 CRC32C of 0 and of what follows  u64 rows of the file
+//     end, 16 bytes:     u32 0  u32 CRC32C of 0 and of what follows  u64 rows of the part
 //
-// Keys ascend through the file.
+// Keys ascend through the part.
 //
 // Thread-compatible.
 
@@ -18,12 +19,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/checkpoint/durable_file.h"
 #include "common/checkpoint/file_system.h"
+#include "common/checkpoint/manifest.h"
 #include "embedding_ps/table/embedding_table.h"
 #include "proto/control.pb.h"
 
@@ -35,47 +38,53 @@ inline constexpr size_t kRowBlockHeaderBytes = 8;
 // The most that a reader takes. A writer makes smaller blocks (cut_writer.cc).
 inline constexpr size_t kMaxRowsPerBlock = 16384;
 
+// Of a file with one part.
+std::string RowFileName(uint32_t table, int first_partition, int last_partition);
+
 // Writes a file. Without Commit nothing of it stays.
 class RowFileWriter {
  public:
-  // A file of `table`, whose name says table and partitions, in `directory`. Errors as DurableFile.
-  // `file_system` is not owned.
-  static absl::StatusOr<std::unique_ptr<RowFileWriter>> Create(const EmbeddingTable& table,
-                                                               int first_partition,
-                                                               int last_partition,
+  // The file `name` in `directory`. Errors as DurableFile. `file_system` is not owned.
+  static absl::StatusOr<std::unique_ptr<RowFileWriter>> Create(const std::string& name,
                                                                const std::string& directory,
                                                                FileSystem* file_system);
 
-  // Appends a block. REQUIRES: 1 to kMaxRowsPerBlock keys, above those before; rows.size() ==
-  // keys.size() * num_floats
+  // Begins a part, after the end of the one before.
+  absl::Status BeginPart(const EmbeddingTable& table, int first_partition, int last_partition);
+  // Appends a block. REQUIRES: a part is begun; 1 to kMaxRowsPerBlock keys, above those before in
+  // the part; rows.size() == keys.size() * num_floats
   absl::Status Append(absl::Span<const uint64_t> keys, absl::Span<const float> rows);
 
-  // Makes the file durable and says what it is. REQUIRES: no call after it, or after an error
-  absl::StatusOr<SavedFile> Commit();
+  // Makes the file durable and says what its parts are, in their order. REQUIRES: no call after it,
+  // or after an error
+  absl::StatusOr<std::vector<SavedFile>> Commit();
 
  private:
-  RowFileWriter(SavedFile saved, std::unique_ptr<DurableFile> file);
+  RowFileWriter(std::string name, std::unique_ptr<DurableFile> file);
+  absl::Status EndPart();
 
-  SavedFile saved_;
+  const std::string name_;
   const std::unique_ptr<DurableFile> file_;
-  uint64_t rows_digest_ = 0;
+  std::vector<SavedFile> parts_;  // the last one is being written
+  uint64_t part_begins_ = 0;      // bytes before the last one
+  uint64_t rows_digest_ = 0;      // of the last one
 };
 
-// What the rows of a file are, as its header says it.
+// What the rows of a part are, as its header says it.
 struct RowFormat {
   uint64_t fingerprint = 0;  // TableFingerprint of the table that was saved
   size_t num_floats = 0;     // of a row
 };
 RowFormat RowFormatOf(const EmbeddingTable& table);
 
-// Reads the file that `saved`, from a manifest, says is in `directory`, and calls visit(keys, rows)
-// for each block once its checksum was found right. The rows are [keys.size(), num_floats].
-// DATA_LOSS, naming the file and, if it is damaged, the offset: it is missing or cut, a byte has
-// changed, its keys do not ascend within its partitions, or it is not the file that `saved`
-// describes.
+// Reads the part that `saved`, from a manifest, says is at `where` in its file in `directory`, and
+// calls visit(keys, rows) for each block once its checksum was found right. The rows are
+// [keys.size(), num_floats]. DATA_LOSS, naming the file and, if it is damaged, the offset: it is
+// missing or cut, a byte has changed, its keys do not ascend within its partitions, or it is not
+// the file that `saved` describes.
 absl::Status ReadRowFile(
-    const std::string& directory, const SavedFile& saved, const RowFormat& format,
-    FileSystem* file_system,
+    const std::string& directory, const SavedFile& saved, const PartOfFile& where,
+    const RowFormat& format, FileSystem* file_system,
     absl::FunctionRef<void(absl::Span<const uint64_t> keys, absl::Span<const float> rows)> visit);
 
 }  // namespace satrap

@@ -10,6 +10,7 @@
 #include "common/checkpoint/durable_file.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
+#include "common/checkpoint/saved_features.h"
 #include "common/role/coordinator_client.h"
 #include "common/rpc/control_methods.h"
 #include "nn_worker/checkpoint/saved_model.h"
@@ -281,10 +282,11 @@ void CutEngine::WriteManifestWhenWhole() {
   if (!cut_->ps_missing.empty() || !cut_->dense_written) return;
   CheckpointManifest& manifest = cut_->manifest;
   manifest.set_version(kManifestVersion);
-  manifest.set_min_reader_version(kManifestVersion);
+  manifest.set_min_reader_version(MinReaderVersion(manifest));
   manifest.set_job_name(options_.job.name());
   manifest.set_step(cut_->plan.position.step());
   DescribeTables(options_.job, &manifest);
+  *manifest.mutable_features() = SavedFeaturesOf(options_.job);
   if (cut_->plan.best) *manifest.mutable_valid() = cut_->plan.position.best().values();
   *manifest.mutable_position() = cut_->plan.position;
   manifest.set_generation(options_.envelope.generation());

@@ -36,7 +36,7 @@ TEST_F(CutEngineTest, ACommittedCutHasEverythingThatAGenerationBeginsFrom) {
   const auto manifest = ReadManifest(Folder(1));
   ASSERT_TRUE(manifest.ok()) << manifest.status();
   EXPECT_EQ(manifest->version(), kManifestVersion);
-  EXPECT_EQ(manifest->min_reader_version(), kManifestVersion);
+  EXPECT_EQ(manifest->min_reader_version(), kOldestManifestVersion);
   EXPECT_EQ(manifest->step(), 10u);
   EXPECT_EQ(manifest->position().step(), 10u);
   EXPECT_EQ(manifest->generation(), kFakeGeneration);

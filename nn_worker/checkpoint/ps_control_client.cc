@@ -16,26 +16,36 @@ namespace {
 constexpr uint32_t kSender = 0;  // rank 0
 constexpr int64_t kRetryUs = 100'000;
 
-// Runs `done` when `count` calls are answered, or at the first error.
+// When an error is told.
+enum class ErrorIsTold { kAtOnce, kWhenAllHaveAnswered };
+
+// Runs `done` with OK when `count` calls are answered, or with the first error.
 class Together {
  public:
-  Together(size_t count, PsControlClient::StatusDone done)
-      : missing_(count), done_(std::move(done)) {}
+  Together(size_t count, PsControlClient::StatusDone done,
+           ErrorIsTold error_is_told = ErrorIsTold::kAtOnce)
+      : error_is_told_(error_is_told), missing_(count), done_(std::move(done)) {}
 
-  void Answered(absl::Status status) {
+  void Answered(const absl::Status& status) {
     PsControlClient::StatusDone done;
+    absl::Status first;
     {
       MutexLock lock(&mutex_);
       if (missing_ == 0) return;
-      missing_ = status.ok() ? missing_ - 1 : 0;
+      if (first_.ok()) first_ = status;
+      const bool is_over = !status.ok() && error_is_told_ == ErrorIsTold::kAtOnce;
+      missing_ = is_over ? 0 : missing_ - 1;
       if (missing_ > 0) return;
       done = std::move(done_);
+      first = first_;
     }
-    done(std::move(status));
+    done(std::move(first));
   }
 
  private:
+  const ErrorIsTold error_is_told_;
   Mutex mutex_;
+  absl::Status first_ GUARDED_BY(mutex_);  // error
   size_t missing_ GUARDED_BY(mutex_);
   PsControlClient::StatusDone done_ GUARDED_BY(mutex_);
 };
@@ -93,7 +103,14 @@ void PsControlClient::CallAll(const rpc::Method& method,
 void PsControlClient::LoadTables(const std::string& directory, StatusDone done) {
   LoadTablesRequest request;
   request.set_directory(directory);
-  CallAll(rpc::kLoadTables, request, std::move(done));
+  // A PS refuses a load beside another, so who wants to try again has to know that none runs.
+  auto together =
+      std::make_shared<Together>(num_ps(), std::move(done), ErrorIsTold::kWhenAllHaveAnswered);
+  for (size_t ps = 0; ps < num_ps(); ++ps) {
+    Call(ps, rpc::kLoadTables, request, [together](const absl::StatusOr<rpc::Message>& answer) {
+      together->Answered(answer.status());
+    });
+  }
 }
 
 struct PsControlClient::StatsCall {

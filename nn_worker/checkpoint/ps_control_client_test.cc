@@ -21,9 +21,11 @@ class ScriptedPs final : public rpc::Channel {
  public:
   void Call(const rpc::Method& method, rpc::Message, int64_t, rpc::Callback done) override {
     calls.push_back(method.path);
-    if (answer) done(answer());
+    if (answer) return done(answer());
+    held.push_back(std::move(done));
   }
   std::function<absl::StatusOr<rpc::Message>()> answer;  // null: none comes
+  std::vector<rpc::Callback> held;                       // calls that have none
   std::vector<std::string> calls;
 };
 
@@ -94,6 +96,21 @@ TEST_F(PsControlClientTest, AnotherErrorOfTableStatsIsToldAtOnce) {
 
 TEST_F(PsControlClientTest, TheFirstErrorOfACallToAllIsToldAtOnceAndOnce) {
   PsControlClient client = NewClient();
+  ps0_.answer = [] { return absl::DataLossError("not written"); };
+  int told = 0;
+  absl::Status marked;
+  client.CallAll(rpc::kBeginCut, BeginCutRequest(), [&](absl::Status status) {
+    ++told;
+    marked = std::move(status);
+  });
+  executor_.RunReady();
+  EXPECT_EQ(told, 1) << "the other PS gives no answer at all";
+  EXPECT_EQ(marked.code(), absl::StatusCode::kDataLoss);
+  EXPECT_TRUE(absl::StrContains(marked.message(), "BeginCut to embedding_ps 0")) << marked;
+}
+
+TEST_F(PsControlClientTest, AfterAFailedLoadNoPsIsLoadingAnyMore) {
+  PsControlClient client = NewClient();
   ps0_.answer = [] { return absl::DataLossError("table_4.rows is damaged"); };
   int told = 0;
   absl::Status loaded;
@@ -102,7 +119,13 @@ TEST_F(PsControlClientTest, TheFirstErrorOfACallToAllIsToldAtOnceAndOnce) {
     loaded = std::move(status);
   });
   executor_.RunReady();
-  EXPECT_EQ(told, 1) << "the other PS gives no answer at all";
+  EXPECT_EQ(told, 0) << "the other PS loads still";
+  ASSERT_EQ(ps1_.held.size(), 1u);
+  LoadTablesAnswer answer;
+  answer.set_outcome(OUTCOME_DONE);
+  ps1_.held[0](rpc::MessageOf(answer));
+  executor_.RunReady();
+  EXPECT_EQ(told, 1);
   EXPECT_EQ(loaded.code(), absl::StatusCode::kDataLoss);
   EXPECT_TRUE(absl::StrContains(loaded.message(), "LoadTables to embedding_ps 0")) << loaded;
 }

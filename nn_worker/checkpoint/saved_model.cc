@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/cut_pin.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "common/checkpoint/start_cut.h"
@@ -28,6 +29,39 @@ absl::StatusOr<std::string> ReadChecked(const std::string& directory, FileSystem
                       absl::StrCat(directory, "/", kDenseFile, ": ", status.message()));
 }
 
+// Of the cut in `directory`, with its pin.
+absl::StatusOr<StartModel> ReadPinned(const std::string& directory, FileSystem* file_system) {
+  StartModel model;
+  model.directory = directory;
+  ASSIGN_OR_RETURN(model.pin, PinCut(directory, file_system));
+  ASSIGN_OR_RETURN(model.dense, ReadChecked(directory, file_system));
+  return model;
+}
+
+absl::Status Describe(FileSystem* file_system, StartModel* model) {
+  ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(model->directory, file_system));
+  model->step = manifest.step();
+  for (const SavedTable& table : manifest.tables()) model->tables.push_back(table.name());
+  *model->manifest.mutable_tables() = manifest.tables();
+  *model->manifest.mutable_features() = manifest.features();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StartModel> ReadModelOf(const std::string& init_from, FileSystem* file_system) {
+  for (int read = 1;; ++read) {
+    ASSIGN_OR_RETURN(const std::string directory, FindSavedModel(init_from));
+    absl::StatusOr<StartModel> model = ReadPinned(directory, file_system);
+    absl::Status status = model.status();
+    if (status.ok()) status = Describe(file_system, &*model);
+    if (status.ok()) {
+      model->init_from = init_from;
+      return model;
+    }
+    const bool removed = absl::IsNotFound(status) || HasVanished(directory, file_system);
+    if (!removed || read == kReadsOfVanishingCuts) return status;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> FindSavedModel(const std::string& path) {
@@ -42,6 +76,7 @@ absl::StatusOr<std::string> FindSavedModel(const std::string& path) {
     if (error) return FileError("read", directory.string(), error.value());
     return canonical.string();
   }
+  RETURN_IF_ERROR(RemovedCutError(path));
   return absl::NotFoundError(absl::StrCat(
       "no saved model in ", path,
       ": it is not the folder of a cut, because it has no manifest, and it is not that "
@@ -62,20 +97,27 @@ absl::StatusOr<std::string> ReadDense(const std::string& directory, FileSystem* 
 absl::StatusOr<StartModel> ReadStartModel(const std::string& cut_folder,
                                           const std::string& init_from, FileSystem* file_system) {
   if (cut_folder.empty() && init_from.empty()) return StartModel();
+  if (cut_folder.empty()) return ReadModelOf(init_from, file_system);
   StartModel model;
-  if (!cut_folder.empty()) {
-    model.directory = cut_folder;
-    absl::StatusOr<std::string> dense = ReadChecked(cut_folder, file_system);
-    if (!dense.ok()) return AboutStartCut(dense.status());
-    model.dense = *std::move(dense);
-  } else {
-    ASSIGN_OR_RETURN(model.directory, FindSavedModel(init_from));
-    ASSIGN_OR_RETURN(model.dense, ReadChecked(model.directory, file_system));
-  }
-  ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(model.directory, file_system));
-  model.step = manifest.step();
-  for (const SavedTable& table : manifest.tables()) model.tables.push_back(table.name());
+  model.directory = cut_folder;
+  absl::StatusOr<std::string> dense = ReadChecked(cut_folder, file_system);
+  if (!dense.ok()) return AboutStartCut(dense.status());
+  model.dense = *std::move(dense);
+  RETURN_IF_ERROR(Describe(file_system, &model));
   return model;
+}
+
+absl::Status LoadOrLookAgain(StartModel* model,
+                             absl::FunctionRef<absl::Status(const StartModel& model)> load,
+                             FileSystem* file_system) {
+  for (int read = 1;; ++read) {
+    const absl::Status status = load(*model);
+    if (status.ok() || model->init_from.empty() || read == kReadsOfVanishingCuts ||
+        !HasVanished(model->directory, file_system)) {
+      return status;
+    }
+    ASSIGN_OR_RETURN(*model, ReadStartModel("", model->init_from, file_system));
+  }
 }
 
 }  // namespace satrap

@@ -1,9 +1,14 @@
 #include "nn_worker/checkpoint/saved_model.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/cut_pin.h"
 #include "common/checkpoint/manifest.h"
 #include "common/numeric/crc32c.h"
 #include "gtest/gtest.h"
@@ -120,6 +125,132 @@ TEST_F(SavedModelTest, AStartsFileThatHoldsNoNetworkIsDataLossThatNamesIt) {
   const absl::Status status = ReadStartModel(cut, "").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_NE(status.message().find(cut + "/dense.bin: "), absl::string_view::npos) << status;
+}
+
+// A disk on which the run of the model goes on: before each Open of `vanishing`'s dense network
+// that cut is removed, and `latest` names the next one. Its locks are the machine's, or there are
+// none.
+class DiskOfTrainingRun final : public FileSystem {
+ public:
+  DiskOfTrainingRun(std::string checkpoints, bool has_locks)
+      : checkpoints_(std::move(checkpoints)), has_locks_(has_locks) {}
+
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
+    const std::string newest = fs::canonical(checkpoints_ + "/latest").string();
+    if (path == newest + "/dense.bin" && removals_left > 0) RemoveNewest(newest);
+    return disk_->Open(path);
+  }
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
+    return disk_->Create(path);
+  }
+  absl::Status Rename(const std::string&, const std::string&) override { std::abort(); }
+  absl::Status HardLink(const std::string&, const std::string&) override { std::abort(); }
+  absl::Status CreateLink(const std::string&, const std::string&) override { std::abort(); }
+  absl::Status CreateFolders(const std::string&) override { std::abort(); }
+  absl::Status Remove(const std::string&) override { std::abort(); }
+  absl::StatusOr<std::vector<std::string>> List(const std::string&) override { std::abort(); }
+  absl::Status SyncFolder(const std::string&) override { std::abort(); }
+  absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path,
+                                                    LockKind kind) override {
+    return has_locks_ ? disk_->TryLock(path, kind) : FileSystem::TryLock(path, kind);
+  }
+
+  int removals_left = 0;
+
+ private:
+  void RemoveNewest(const std::string& newest) {
+    --removals_left;
+    // As a coordinator does.
+    const auto lock = LockToRemoveCut(newest, this);
+    if (!lock.ok()) return;
+    std::string next = fs::path(newest).filename().string();
+    ++next.back();
+    fs::remove(checkpoints_ + "/latest");
+    fs::create_directory_symlink(next, checkpoints_ + "/latest");
+    fs::remove_all(newest);
+  }
+
+  const std::string checkpoints_;
+  const bool has_locks_;
+  FileSystem* const disk_ = DiskFileSystem();
+};
+
+class VanishingModelTest : public SavedModelTest {
+ protected:
+  VanishingModelTest() {
+    for (int cut = 1; cut <= 8; ++cut) {
+      WriteCut(absl::StrCat("cut_0001_00000", cut), DenseOf(cut));
+    }
+    Link("latest", "cut_0001_000001");
+  }
+  static std::string DenseOf(int cut) {
+    return EncodeArrays({{"b", 1, 1, {static_cast<float>(cut)}}});
+  }
+  std::string Checkpoints() const { return run_ + "/checkpoints"; }
+};
+
+TEST_F(VanishingModelTest, APinnedCutIsReadAlthoughItsRunGoesOn) {
+  DiskOfTrainingRun disk(Checkpoints(), /*has_locks=*/true);
+  disk.removals_left = 1;
+  absl::StatusOr<StartModel> model = ReadStartModel("", run_, &disk);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->dense, DenseOf(1));
+  EXPECT_FALSE(LockToRemoveCut(model->directory, &disk).ok()) << "pinned until it is loaded";
+  const std::string directory = model->directory;
+  model = StartModel();
+  EXPECT_TRUE(LockToRemoveCut(directory, &disk).ok());
+}
+
+TEST_F(VanishingModelTest, WhereLocksDoNotReachTheNewestIsReadInThePlaceOfOneThatVanishes) {
+  DiskOfTrainingRun disk(Checkpoints(), /*has_locks=*/false);
+  disk.removals_left = 2;
+  const absl::StatusOr<StartModel> model = ReadStartModel("", run_, &disk);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->dense, DenseOf(3));
+  disk.removals_left = 100;
+  EXPECT_FALSE(ReadStartModel("", run_, &disk).ok()) << "three times, and not for ever";
+}
+
+TEST_F(VanishingModelTest, ACutThatVanishesWhileTablesAreLoadedIsReplacedByTheNewest) {
+  DiskOfTrainingRun disk(Checkpoints(), /*has_locks=*/false);
+  absl::StatusOr<StartModel> model = ReadStartModel("", run_, &disk);
+  ASSERT_TRUE(model.ok()) << model.status();
+  std::vector<std::string> loaded;
+  const absl::Status status = LoadOrLookAgain(
+      &*model,
+      [&](const StartModel& found) -> absl::Status {
+        loaded.push_back(found.directory);
+        if (loaded.size() == 3) return absl::OkStatus();
+        disk.removals_left = 1;
+        return ReadDense(found.directory, &disk).status();  // as if it were a file of rows
+      },
+      &disk);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(loaded.size(), 3u);
+  EXPECT_EQ(model->dense, DenseOf(3));
+  EXPECT_EQ(loaded.back(), model->directory);
+}
+
+TEST_F(VanishingModelTest, AnErrorOfACutThatIsThereIsNotTriedAgain) {
+  DiskOfTrainingRun disk(Checkpoints(), /*has_locks=*/false);
+  absl::StatusOr<StartModel> model = ReadStartModel("", run_, &disk);
+  ASSERT_TRUE(model.ok()) << model.status();
+  int loads = 0;
+  const auto damaged = [&loads](const StartModel&) {
+    ++loads;
+    return absl::DataLossError("damaged");
+  };
+  EXPECT_EQ(LoadOrLookAgain(&*model, damaged, &disk).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(loads, 1);
+}
+
+TEST_F(VanishingModelTest, ACutThatWasNamedByItselfIsNotReplacedAndTheErrorNamesItsRun) {
+  const std::string cut = Checkpoints() + "/cut_0001_000001";
+  fs::remove_all(cut);
+  const absl::Status status = ReadStartModel("", cut).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  const std::string run = fs::path(run_).lexically_normal().string();
+  EXPECT_NE(status.message().find("Name the run, " + run), absl::string_view::npos) << status;
 }
 
 }  // namespace

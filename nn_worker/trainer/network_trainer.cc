@@ -373,9 +373,12 @@ absl::Status NetworkTrainer::Reserve(const PartInput& largest) {
                                 rep_->options.trains ? PartUse::kTraining : PartUse::kScoring);
 }
 
-absl::Status NetworkTrainer::StartFromModel(const StartModel& model) {
-  if (rep_->leads()) RETURN_IF_ERROR(rep_->LoadTables(model.directory));
-  return rep_->LoadFromRank0(model.dense, Network::LoadScope::kModel);
+absl::Status NetworkTrainer::StartFromModel(StartModel* model) {
+  if (rep_->leads()) {
+    RETURN_IF_ERROR(LoadOrLookAgain(
+        model, [this](const StartModel& found) { return rep_->LoadTables(found.directory); }));
+  }
+  return rep_->LoadFromRank0(model->dense, Network::LoadScope::kModel);
 }
 
 absl::Status NetworkTrainer::StartFromCut(const StartModel& model) {
@@ -453,7 +456,7 @@ void NetworkTrainer::RestoreModel(const std::string& cut,
       if (!read.ok()) return done(read.status());
       model = *std::move(read);
     }
-    done(StartFromModel(model));
+    done(StartFromModel(&model));
   });
 }
 

@@ -73,8 +73,10 @@ class NetworkTrainer final : public StepTrainer {
 
   // Collective, blocking; before the first JoinStep. `model` is what rank 0 has read
   // (ReadStartModel), and sends to the others, who may not see its disk; theirs is ignored. Loads
-  // tables and network, but not the state of the dense optimizer, to train on or to score.
-  absl::Status StartFromModel(const StartModel& model);
+  // tables and network, but not the state of the dense optimizer, to train on or to score. If the
+  // model's cut vanishes meanwhile, *model becomes the one that is loaded in its place
+  // (LoadOrLookAgain).
+  absl::Status StartFromModel(StartModel* model);
   // The same for the network and the state of its optimizer, to go on from a cut as if nothing had
   // happened. The embedding PSs have loaded the tables themselves.
   absl::Status StartFromCut(const StartModel& model);

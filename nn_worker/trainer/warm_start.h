@@ -11,6 +11,7 @@
 #include "nn_worker/checkpoint/saved_model.h"
 #include "nn_worker/collective/collective.h"
 #include "nn_worker/graph/network.h"
+#include "proto/checkpoint.pb.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
@@ -21,15 +22,16 @@ struct WarmStartReport {
   std::vector<std::string> fresh;    // named or all, but the model has none
   std::vector<std::string> ignored;  // the model's that the job has not
   bool has_state = false;            // of the dense optimizer
+  WarmStartResult result;            // the same with rows and features; of rank 0
 };
 
 // Collective, blocking; before the first step. `model` is what rank 0 has read, and sends to the
-// others, who may not see its disk; theirs is ignored. `embedding_ps` is of rank 0, which has them
-// load their tables; null at the others. FAILED_PRECONDITION if nothing of the model is taken, or
-// what is taken has another shape; INVALID_ARGUMENT for a pattern that matches nothing.
-absl::StatusOr<WarmStartReport> WarmStart(const StartModel& model, const JobConfig& job,
-                                          Network* network, Collective* collective,
-                                          PsControlClient* embedding_ps);
+// others, who may not see its disk; theirs is ignored. If its cut vanishes meanwhile, *model
+// becomes the one that is taken in its place (LoadOrLookAgain). `embedding_ps` is of rank 0, which
+// has them load their tables; null at the others. FAILED_PRECONDITION if nothing of the model is
+// taken, or what is taken has another shape; INVALID_ARGUMENT for a pattern that matches nothing.
+absl::StatusOr<WarmStartReport> WarmStart(StartModel* model, const JobConfig& job, Network* network,
+                                          Collective* collective, PsControlClient* embedding_ps);
 
 }  // namespace satrap
 

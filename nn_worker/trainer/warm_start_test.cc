@@ -46,10 +46,10 @@ class WarmStartTest : public testing::Test {
   // Of rank 0; both ranks begin.
   absl::StatusOr<WarmStartReport> Begin(TrainerRanks* ranks) {
     std::thread other([&] {
-      other_ =
-          WarmStart(StartModel(), job_, ranks->network(1), ranks->collective(1), nullptr).status();
+      StartModel none;
+      other_ = WarmStart(&none, job_, ranks->network(1), ranks->collective(1), nullptr).status();
     });
-    auto report = WarmStart(model_, job_, ranks->network(0), ranks->collective(0), &client_);
+    auto report = WarmStart(&model_, job_, ranks->network(0), ranks->collective(0), &client_);
     if (!report.ok()) ranks->collective(0)->Abort(report.status());
     other.join();
     return report;

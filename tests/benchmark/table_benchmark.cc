@@ -267,8 +267,8 @@ class CutBenchmark {
   void ProbeRead() {
     std::vector<char> block(kBlockRows * row_bytes());
     uint8_t* to = probe_loaded_.data();
-    for (const SavedFile& saved : manifest_.table_files()) {
-      auto file = *files_.Open(folder_ + "/" + saved.name());
+    for (const FileOfManifest& saved : FilesOf(manifest_)) {
+      auto file = *files_.Open(folder_ + "/" + saved.name);
       while (const size_t n = *file->Read(absl::MakeSpan(block))) {
         probe_crc_ = ExtendCrc32c(probe_crc_, {block.data(), n});
         std::memcpy(to, block.data(), n);

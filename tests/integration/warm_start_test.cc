@@ -108,6 +108,33 @@ TEST_F(WarmStartTest, AnotherModelOrOptimizerTakesWhatFits) {
                     HasSubstr("ignores what the model has"), HasSubstr("deep/linear_0.weight")));
 }
 
+TEST_F(WarmStartTest, SaysByTableAndFeatureWhatWasTakenAndWhichFieldJoinsARenamedFeature) {
+  Train("first", {});
+  const std::vector<std::string> renamed = {"data.features[0].name=city",
+                                            "data.features[0].column=C1"};
+  const std::string report = Train("second", renamed, "first");
+  EXPECT_THAT(
+      report,
+      AllOf(HasSubstr("\"warm_start\":{\"model\":\"" + Path("first/checkpoints/cut_")),
+            HasSubstr("{\"name\":\"rows\",\"rows\":"), HasSubstr("\"features\":[\"C2\",\"C3\"]"),
+            HasSubstr("\"features_without_rows\":[\"city\"]"),
+            HasSubstr("\"deep/linear_0.weight\"")));
+  const auto warning = AllOf(HasSubstr("feature city: table rows of the model has no rows"),
+                             HasSubstr("rows of 'C1'"), HasSubstr("id_space: "));
+  EXPECT_THAT(LogOfRank0("second"), AllOf(HasSubstr("takes the rows of a table"),
+                                          HasSubstr("features_without_rows=city"), warning));
+  EXPECT_THAT(err_.substr(0, err_.find("runs in")), warning) << "before anything starts";
+  EXPECT_THAT(err_.substr(err_.find("runs in")),
+              AllOf(HasSubstr("began with   " + Path("first/checkpoints/cut_")), warning));
+
+  std::vector<std::string> joined = renamed;
+  joined.push_back("data.features[0].id_space=C1");
+  const std::string again = Train("third", joined, "first");
+  EXPECT_THAT(again, AllOf(HasSubstr("\"features\":[\"city\",\"C2\",\"C3\"]"),
+                           HasSubstr("\"warnings\":[]")));
+  EXPECT_THAT(err_, Not(HasSubstr("feature city")));
+}
+
 // The rates are 0 but for rounding from some validation on, so no later one is better.
 TEST_F(WarmStartTest, RatesFallOnAPlateauAndTheRunEnds) {
   const std::vector<std::string> sets = {

@@ -13,6 +13,9 @@
 #include "common/base/status_macros.h"
 
 namespace satrap::simulation {
+
+class SimDiskLock;
+
 namespace {
 
 // Small, because the simulation's files are.
@@ -47,6 +50,7 @@ struct SimDisk::Node {
 
   const Kind kind;
   // Of a file.
+  std::vector<const SimDiskLock*> locks;  // those that are there, held or not
   std::string bytes;
   std::string durable;
   bool spoilt = false;  // a Sync has failed
@@ -65,6 +69,32 @@ struct SimDisk::Node {
 
 using Node = SimDisk::Node;
 using NodePtr = std::shared_ptr<Node>;
+
+class SimDiskLock final : public FileLock {
+ public:
+  SimDiskLock(SimDisk* disk, SimProcess* process, LockKind kind, NodePtr file)
+      : disk_(disk),
+        process_(process),
+        kind_(kind),
+        file_(std::move(file)),
+        power_losses_(disk->power_losses_) {
+    file_->locks.push_back(this);
+  }
+  ~SimDiskLock() override { std::erase(file_->locks, this); }
+
+  bool Excludes(LockKind kind) const {
+    const bool is_held =
+        (process_ == nullptr || process_->alive()) && power_losses_ == disk_->power_losses_;
+    return is_held && (kind_ == LockKind::kExclusive || kind == LockKind::kExclusive);
+  }
+
+ private:
+  SimDisk* const disk_;
+  SimProcess* const process_;
+  const LockKind kind_;
+  const NodePtr file_;
+  const int64_t power_losses_;
+};
 
 class SimDiskWriter final : public WritableFile {
  public:
@@ -267,6 +297,19 @@ class SimDiskMount final : public FileSystem {
     folder->durable_entries = folder->entries;
     folder->changes.clear();
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path,
+                                                    LockKind kind) override {
+    RETURN_IF_ERROR(CheckAlive("lock", path));
+    const NodePtr file = Find(path, /*follow=*/true);
+    if (file == nullptr) return NotFound("lock", path);
+    for (const SimDiskLock* lock : file->locks) {
+      if (lock->Excludes(kind)) {
+        return Error(absl::StatusCode::kUnavailable, "lock", path, "another lock excludes it");
+      }
+    }
+    return std::make_unique<SimDiskLock>(disk_, process_, kind, file);
   }
 
  private:

@@ -17,6 +17,8 @@
 // blocks that were not durable are lost at once, without a trace, and later Syncs of the file
 // succeed and make nothing durable, as on Linux.
 //
+// Locks. A lock ends with its process and with the power. Neither fails nor draws anything.
+//
 // Everything is drawn from the disk's own seed, so a world replays exactly.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
@@ -78,6 +80,7 @@ class SimDisk {
   const Counts& counts() const { return counts_; }
 
  private:
+  friend class SimDiskLock;
   friend class SimDiskMount;
   friend class SimDiskWriter;
   friend class SimDiskReader;

@@ -79,6 +79,7 @@ constexpr Fault kFaults[] = {
      "what was handed over with an abandoned cut is lost"},
     {Plant::kCutInTest, Fault::kAll, "a cut is taken during the test pass"},
     {Plant::kLastCutSkipped, Fault::kAll, "the last cut is skipped"},
+    {Plant::kPinsIgnored, Fault::kAll, "a cut that another command has pinned is removed"},
     {Plant::kFilesNotSynced, Fault::kAll, "a cut is committed before its files are synced", true},
     {Plant::kEntriesNotSynced, Fault::kAll, "an entry of the log is linked before it is synced",
      true},

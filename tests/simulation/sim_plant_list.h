@@ -77,6 +77,7 @@ enum class Plant {
   kAbandonedLedgerLost,
   kCutInTest,
   kLastCutSkipped,
+  kPinsIgnored,
   kFilesNotSynced,
   kEntriesNotSynced,
   kLateLink,

@@ -69,6 +69,12 @@ class PlantedDisk final : public FileSystem {
     return disk_->List(folder);
   }
   absl::Status SyncFolder(const std::string& folder) override { return disk_->SyncFolder(folder); }
+  absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path,
+                                                    LockKind kind) override {
+    if (plant_ == Plant::kPinsIgnored) kind = LockKind::kShared;
+    return disk_->TryLock(path, kind);
+  }
+  std::string LockHolders(const std::string& path) override { return disk_->LockHolders(path); }
 
  private:
   const Plant plant_;
@@ -80,6 +86,7 @@ bool IsPlanted(Plant plant, Role role) {
   switch (plant) {
     case Plant::kLateLink:
     case Plant::kEntriesNotSynced:
+    case Plant::kPinsIgnored:
       return role == COORDINATOR;
     case Plant::kFilesNotSynced:
       return role != COORDINATOR;

@@ -38,6 +38,11 @@ class InterruptedDisk final : public FileSystem {
     return Disk()->List(folder);
   }
   absl::Status SyncFolder(const std::string& folder) override { return Disk()->SyncFolder(folder); }
+  absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path,
+                                                    LockKind kind) override {
+    return disk_->TryLock(path, kind);
+  }
+  std::string LockHolders(const std::string& path) override { return disk_->LockHolders(path); }
 
  private:
   FileSystem* Disk() {

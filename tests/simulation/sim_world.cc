@@ -15,6 +15,7 @@
 #include "tests/simulation/sim_files.h"
 #include "tests/simulation/sim_history.h"
 #include "tests/simulation/sim_life.h"
+#include "tests/simulation/sim_pinning_reader.h"
 #include "tests/simulation/sim_rival.h"
 
 namespace satrap::simulation {
@@ -43,7 +44,8 @@ class World {
             [this](const std::string& cut) {
               return ReadCutIn(FolderOfCut(kRunDir, cut), JobOf(shape_), mount_.get());
             },
-            [this](std::string what) { Violate(std::move(what)); }) {
+            [this](std::string what) { Violate(std::move(what)); }),
+        other_command_(shape.seed, AroundOtherCommand()) {
     // Real files, which the loaders of all lives read; only the disk of the run is simulated.
     WriteFiles(shape_, folder_, &files_);
     job_ = JobOf(shape_);
@@ -59,6 +61,7 @@ class World {
     CHECK_OK(mount_->SyncFolder("/"));
     BeginLife(/*resume=*/false, /*other_replicas=*/false);
     const auto ended = [this] {
+      other_command_.Act(loop_.events());
       // Between two lives there is nobody to drive; zombies and late messages go on.
       if (!next_life_due_) Drive();
       return !result_.violations.empty() || over_;
@@ -72,6 +75,7 @@ class World {
     result_.simulated_us = loop_.NowUs();
     result_.lives = static_cast<int>(lives_.size());
     result_.cuts = history_.cuts();
+    result_.pinned_reads = other_command_.reads();
     result_.failed_reads = disk_.counts().failed_reads;
     result_.failed_writes = disk_.counts().failed - disk_.counts().failed_reads;
     result_.cuts_abandoned_at_log = static_cast<int>(history_.abandoned_cuts());
@@ -112,6 +116,14 @@ class World {
     // The rank that asks for a stop may not be there any more.
     if (shape.stop_rank >= 0) shape.stop_rank %= shape.ranks;
     return shape;
+  }
+
+  PinningReader::Surroundings AroundOtherCommand() {
+    return {mount_.get(), [this] { return FolderOfCut(kRunDir, history_.newest_cut()); },
+            [this](const std::string& folder) {
+              return ReadCutIn(folder, JobOf(shape_), mount_.get()).status();
+            },
+            [this](std::string what) { Violate(std::move(what)); }};
   }
 
   void TakeLog() {
@@ -308,6 +320,7 @@ class World {
           any->Doom();
           for (const auto& process : any->processes()) process->Kill();
         }
+        other_command_.Die();
         disk_.LosePower();
         // At once, before a claim adds to it: an acknowledged entry that is gone shows here.
         TakeUnacknowledgedLog("after a loss of power");
@@ -411,6 +424,7 @@ class World {
   SimDisk disk_;
   const std::unique_ptr<FileSystem> mount_;  // of the checks
   History history_;
+  PinningReader other_command_;
   WorldResult result_;
   std::vector<std::unique_ptr<Life>> lives_;  // also those of the dead, until the world ends
   LifeMemory memory_;

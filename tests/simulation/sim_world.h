@@ -38,6 +38,7 @@ struct WorldResult {
   int64_t failed_reads = 0;
   int cuts_abandoned_at_log = 0;  // by the coordinator: the log, or a file it could not read
   int rival_claims = 0;           // of generations that two coordinators claimed at once
+  int pinned_reads = 0;           // by another command, of cuts that it had pinned
   int64_t requests_to_the_next_life = 0;  // of processes that outlived theirs, or under way
 };
 

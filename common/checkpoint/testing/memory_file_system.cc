@@ -54,6 +54,14 @@ class MemoryFileSystem::File final : public WritableFile {
   const std::shared_ptr<std::string> content_;
 };
 
+class MemoryFileSystem::Lock {
+ public:
+  Lock(std::shared_ptr<const std::string> content, LockKind kind)
+      : content(std::move(content)), kind(kind) {}
+  const std::shared_ptr<const std::string> content;  // of the file: its identity
+  const LockKind kind;
+};
+
 absl::Status MemoryFileSystem::Begin(const std::string& operation) {
   operations_.push_back(operation);
   return hook_ ? hook_(operation) : absl::OkStatus();
@@ -155,6 +163,34 @@ absl::StatusOr<std::vector<std::string>> MemoryFileSystem::List(const std::strin
 
 absl::Status MemoryFileSystem::SyncFolder(const std::string& folder) {
   return Begin("sync_folder " + folder);
+}
+
+absl::StatusOr<std::unique_ptr<FileLock>> MemoryFileSystem::TryLock(const std::string& path,
+                                                                    LockKind kind) {
+  const auto file = files_.find(path);
+  if (file == files_.end()) return NoSuchFile(path);
+  for (const std::weak_ptr<const Lock>& held : locks_) {
+    const std::shared_ptr<const Lock> other = held.lock();
+    if (other == nullptr || other->content != file->second) continue;
+    if (kind == LockKind::kShared && other->kind == LockKind::kShared) continue;
+    return absl::UnavailableError(absl::StrCat(path, " is locked"));
+  }
+  struct Holder final : FileLock {
+    explicit Holder(std::shared_ptr<const Lock> lock) : lock(std::move(lock)) {}
+    const std::shared_ptr<const Lock> lock;
+  };
+  auto lock = std::make_shared<const Lock>(file->second, kind);
+  locks_.push_back(lock);
+  return std::make_unique<Holder>(std::move(lock));
+}
+
+std::string MemoryFileSystem::LockHolders(const std::string& path) {
+  const auto file = files_.find(path);
+  const auto holds = [&](const std::weak_ptr<const Lock>& held) {
+    const std::shared_ptr<const Lock> lock = held.lock();
+    return lock != nullptr && file != files_.end() && lock->content == file->second;
+  };
+  return absl::StrCat(std::count_if(locks_.begin(), locks_.end(), holds), " locks");
 }
 
 }  // namespace satrap

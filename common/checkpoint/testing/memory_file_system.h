@@ -52,9 +52,13 @@ class MemoryFileSystem final : public FileSystem {
   absl::Status Remove(const std::string& path) override;
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
   absl::Status SyncFolder(const std::string& folder) override;
+  absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path,
+                                                    LockKind kind) override;
+  std::string LockHolders(const std::string& path) override;
 
  private:
   class File;
+  class Lock;
   absl::Status Begin(const std::string& operation);
   void AddFolders(std::string path);
 
@@ -64,6 +68,7 @@ class MemoryFileSystem final : public FileSystem {
   std::map<std::string, std::shared_ptr<std::string>> files_;  // hard links share a content
   std::map<std::string, std::string> links_;
   std::set<std::string> folders_;
+  std::vector<std::weak_ptr<const Lock>> locks_;  // in the order in which they were taken
 };
 
 }  // namespace satrap

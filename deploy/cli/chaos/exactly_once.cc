@@ -1,5 +1,6 @@
 #include "deploy/cli/chaos/exactly_once.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -61,10 +62,13 @@ T NumberAt(absl::string_view bytes, size_t at) {
   return number;
 }
 
-// Calls visit(key, first value of the row) for each row of a file.
-absl::Status ReadRows(const std::string& path, absl::FunctionRef<void(uint64_t, float)> visit) {
+// Calls visit(key, first value of the row) for each row of a file, or of the part of it at `where`.
+absl::Status ReadRows(const std::string& path, const PartOfFile& where, uint64_t part_bytes,
+                      absl::FunctionRef<void(uint64_t, float)> visit) {
   ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, DiskFileSystem()));
-  const absl::string_view file = bytes;
+  absl::string_view file = bytes;
+  file.remove_prefix(std::min<size_t>(where.offset, file.size()));
+  if (!where.is_last) file = file.substr(0, part_bytes);
   if (file.size() < kHeaderBytes || !absl::StartsWith(file, "SATRROW")) {
     return absl::DataLossError(absl::StrCat(path, " is no file of rows"));
   }
@@ -106,17 +110,20 @@ absl::StatusOr<Counts> ReadCounts(const LastCut& cut, const FeatureConfig& featu
   const uint64_t space = Xxh64(IdSpaceOf(feature));
   for (size_t i = 0; i < counts.of_record.size(); ++i) record_of[KeyOf(i, space)] = i;
   ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(cut.folder));
-  for (const SavedFile& file : manifest.table_files()) {
+  const std::vector<PartOfFile> parts = PartsOfFiles(manifest);
+  const auto count = [&](uint64_t key, float value) {
+    const auto record = record_of.find(key);
+    if (record == record_of.end() || !std::isnan(counts.of_record[record->second])) {
+      ++counts.strange_rows;
+    } else {
+      counts.of_record[record->second] = value;
+    }
+  };
+  for (int i = 0; i < manifest.table_files_size(); ++i) {
+    const SavedFile& file = manifest.table_files(i);
     if (file.table() != table.id()) continue;
     RETURN_IF_ERROR(
-        ReadRows(absl::StrCat(cut.folder, "/", file.name()), [&](uint64_t key, float value) {
-          const auto record = record_of.find(key);
-          if (record == record_of.end() || !std::isnan(counts.of_record[record->second])) {
-            ++counts.strange_rows;
-          } else {
-            counts.of_record[record->second] = value;
-          }
-        }));
+        ReadRows(absl::StrCat(cut.folder, "/", file.name()), parts[i], file.bytes(), count));
   }
   return counts;
 }

@@ -1,6 +1,7 @@
 #include "deploy/cli/tools/streams_of_run.h"
 
 #include "common/base/status_macros.h"
+#include "common/checkpoint/cut_pin.h"
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/ledger.h"
 #include "common/checkpoint/manifest.h"
@@ -8,8 +9,10 @@
 #include "deploy/coordinator/dealt_topics.h"
 
 namespace satrap {
+namespace {
 
-absl::StatusOr<std::map<Stream, StreamOfRun>> StreamsOfRun(const std::string& run_dir) {
+// NOT_FOUND if the newest cut is not there, or any more.
+absl::StatusOr<std::map<Stream, StreamOfRun>> ReadStreams(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(run_dir, DiskFileSystem()));
   std::map<Stream, StreamOfRun> streams;
   for (const StreamTopics& topics : log.topics()) {
@@ -24,6 +27,16 @@ absl::StatusOr<std::map<Stream, StreamOfRun>> StreamsOfRun(const std::string& ru
   ASSIGN_OR_RETURN(const Ledger ledger, Ledger::FromState(manifest.ledger()));
   train->second.in_cut = ConsumedOffsets(train->second.topics, manifest.position(), ledger);
   return streams;
+}
+
+}  // namespace
+
+// A run that trains may replace its newest cut between the reading of its log and of that cut.
+absl::StatusOr<std::map<Stream, StreamOfRun>> StreamsOfRun(const std::string& run_dir) {
+  for (int reads = 1;; ++reads) {
+    absl::StatusOr<std::map<Stream, StreamOfRun>> streams = ReadStreams(run_dir);
+    if (!absl::IsNotFound(streams.status()) || reads == kReadsOfVanishingCuts) return streams;
+  }
 }
 
 }  // namespace satrap

@@ -1,0 +1,53 @@
+#include "common/checkpoint/cut_pin.h"
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/run_log.h"
+
+namespace satrap {
+namespace {
+
+std::string ManifestOf(const std::string& folder) { return folder + "/manifest"; }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FileLock>> PinCut(const std::string& folder,
+                                                 FileSystem* file_system) {
+  absl::StatusOr<std::unique_ptr<FileLock>> pin =
+      file_system->TryLock(ManifestOf(folder), LockKind::kShared);
+  if (absl::IsUnimplemented(pin.status())) return nullptr;
+  // Only who removes a cut takes the exclusive lock.
+  if (absl::IsUnavailable(pin.status())) {
+    return absl::NotFoundError(absl::StrCat(folder, " is being removed"));
+  }
+  return pin;
+}
+
+absl::StatusOr<std::unique_ptr<FileLock>> LockToRemoveCut(const std::string& folder,
+                                                          FileSystem* file_system) {
+  absl::StatusOr<std::unique_ptr<FileLock>> lock =
+      file_system->TryLock(ManifestOf(folder), LockKind::kExclusive);
+  if (absl::IsUnimplemented(lock.status()) || absl::IsNotFound(lock.status())) return nullptr;
+  return lock;
+}
+
+bool HasVanished(const std::string& folder, FileSystem* file_system) {
+  return absl::IsNotFound(file_system->Open(ManifestOf(folder)).status());
+}
+
+absl::Status RemovedCutError(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).lexically_normal();
+  const std::filesystem::path checkpoints = folder.parent_path();
+  if (!ParseCutName(folder.filename().string()).has_value() ||
+      checkpoints.string() != CheckpointsDir(checkpoints.parent_path().string())) {
+    return absl::OkStatus();
+  }
+  return absl::NotFoundError(
+      absl::StrCat(path,
+                   " is not there any more: its run keeps its newest cuts and the best one "
+                   "(checkpoint.keep). Name the run, ",
+                   checkpoints.parent_path().string(), ", and its best or newest cut is read"));
+}
+
+}  // namespace satrap

@@ -1,0 +1,81 @@
+#include "deploy/report/warm_start_text.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/count_text.h"
+
+namespace satrap {
+namespace {
+
+using Names = google::protobuf::RepeatedPtrField<std::string>;
+
+void WriteNames(absl::string_view key, const Names& names, JsonWriter* json) {
+  json->Key(key);
+  json->BeginArray();
+  for (const std::string& name : names) json->String(name);
+  json->EndArray();
+}
+
+std::string TableText(const WarmStartResult::Table& table) {
+  std::string text = absl::StrCat("  table ", table.name(), ": ", Counted(table.rows(), "row"));
+  if (table.features_size() > 0) {
+    absl::StrAppend(&text, "; of ", absl::StrJoin(table.features(), ", "));
+  }
+  if (table.features_without_rows_size() > 0) {
+    absl::StrAppend(&text, "; none of ", absl::StrJoin(table.features_without_rows(), ", "));
+  }
+  return text + "\n";
+}
+
+std::string NumberOf(const Names& names, const char* what) {
+  return Counted(static_cast<uint64_t>(names.size()), what);
+}
+
+}  // namespace
+
+void WriteWarmStart(const WarmStartResult& result, JsonWriter* json) {
+  json->Key("warm_start");
+  json->BeginObject();
+  json->StringField("model", result.model());
+  json->Field("step", result.step());
+  json->Key("tables");
+  json->BeginArray();
+  for (const WarmStartResult::Table& table : result.tables()) {
+    json->BeginObject();
+    json->StringField("name", table.name());
+    json->Field("rows", table.rows());
+    WriteNames("features", table.features(), json);
+    WriteNames("features_without_rows", table.features_without_rows(), json);
+    json->EndObject();
+  }
+  json->EndArray();
+  WriteNames("parameters", result.parameters(), json);
+  json->BoolField("optimizer_state", result.optimizer_state());
+  WriteNames("fresh", result.fresh(), json);
+  WriteNames("ignored", result.ignored(), json);
+  WriteNames("warnings", result.warnings(), json);
+  json->EndObject();
+}
+
+std::string WarmStartText(const WarmStartResult& result) {
+  std::string text =
+      absl::StrCat("began with   ", result.model(), " (step ", CountText(result.step()), ")\n");
+  for (const WarmStartResult::Table& table : result.tables()) {
+    absl::StrAppend(&text, TableText(table));
+  }
+  absl::StrAppend(&text, "  dense: ", NumberOf(result.parameters(), "parameter"),
+                  result.optimizer_state() ? " with the optimizer's state" : "");
+  if (result.fresh_size() > 0) {
+    absl::StrAppend(&text, "; began anew: ", absl::StrJoin(result.fresh(), ", "));
+  }
+  if (result.ignored_size() > 0) {
+    absl::StrAppend(&text, "; not taken: ", absl::StrJoin(result.ignored(), ", "));
+  }
+  absl::StrAppend(&text, "\n");
+  for (const std::string& warning : result.warnings()) {
+    absl::StrAppend(&text, "warning      ", warning, "\n");
+  }
+  return text;
+}
+
+}  // namespace satrap

@@ -1,0 +1,33 @@
+// What rank 0 tells of the model that a run begins with or scores with.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_NN_WORKER_REPORT_WARM_START_REPORT_H_
+#define SATRAP_NN_WORKER_REPORT_WARM_START_REPORT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/log/log.h"
+#include "proto/checkpoint.pb.h"
+
+namespace satrap {
+
+// The file of a WarmStartResult in the folder of a run: checked text
+// (common/checkpoint/checked_text.h).
+inline constexpr char kWarmStartFile[] = "/warm_start.textproto";
+
+// Logs what was taken, by table and feature and by parameter, with a warning for each way in which
+// ids become other keys; and leaves it in the run's folder for the report. Errors as DurableFile.
+absl::Status TellOfWarmStart(const WarmStartResult& result, const std::string& run_dir,
+                             const Logger& logger);
+
+// Logs with which model a run scores, and `warnings`.
+void TellOfScoring(const std::string& model, uint64_t step,
+                   const std::vector<std::string>& warnings, const Logger& logger);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_REPORT_WARM_START_REPORT_H_
