@@ -14,12 +14,15 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/config/score_on_cpu.h"
+#include "common/file/file_history.h"
 #include "common/role/role_flags.h"
 #include "common/thread/clock.h"
 #include "deploy/launcher/child_process.h"
 
 namespace satrap {
 namespace {
+
+constexpr int64_t kLogPeriodMs = 10000;
 
 constexpr Role kStartOrder[] = {COORDINATOR, EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER,
                                 NN_WORKER};
@@ -131,6 +134,12 @@ absl::Status Generation::Reap() {
       process.wait_status = exit.wait_status;
       process.ended_ms = MonotonicMs();
     }
+  }
+  if (MonotonicMs() < next_cut_ms_) return absl::OkStatus();
+  next_cut_ms_ = MonotonicMs() + kLogPeriodMs;
+  for (const RoleProcess& process : processes_) {
+    // On a full disk it grows on, or rather cannot.
+    CutForeignFile(process.log_path, FileLimits()).IgnoreError();
   }
   return absl::OkStatus();
 }
