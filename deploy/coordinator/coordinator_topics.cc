@@ -27,7 +27,7 @@ void CoordinatorEngine::Rep::EndForTopics(const std::string& reason, bool restar
     // Only the coordinator's own trouble with the log.
     EndGeneration(EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0, reason));
   } else {
-    End(FAILED, EndingOf(Ending::TOPICS, reason));
+    EndForGood(EndingOf(Ending::TOPICS, reason));
   }
 }
 
