@@ -1,16 +1,16 @@
 #include "common/checkpoint/run_log.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checked_text.h"
+#include "common/checkpoint/log_compaction.h"
 #include "common/checkpoint/old_phrases.h"
 
 namespace satrap {
@@ -19,6 +19,10 @@ namespace {
 constexpr size_t kEntryDigits = 8;
 
 constexpr char kDraftSuffix[] = ".partial";
+
+// How often a reader lists the folder because files go away. Each time another coordinator has
+// compacted the log, so a few times are many.
+constexpr int kMostListings = 100;
 
 std::string LogDir(const std::string& run_dir) { return run_dir + "/log"; }
 
@@ -98,37 +102,85 @@ auto FindLast(const Entries& entries, RunLogEntry::KindCase kind) {
 absl::StatusOr<RunLog> RunLog::Open(const std::string& run_dir, FileSystem* file_system,
                                     uint64_t writer) {
   RunLog log(run_dir, file_system, writer);
-  const auto names = file_system->List(LogDir(run_dir));
-  if (absl::IsNotFound(names.status())) return log;
-  RETURN_IF_ERROR(names.status());
-  for (const size_t number : EntryNumbers(*names)) {
-    const std::string path = EntryPath(run_dir, number);
-    if (number != log.entries_.size() + 1) {
-      return absl::DataLossError(absl::StrCat("the log of the run has no entry ",
-                                              EntryPath(run_dir, log.entries_.size() + 1), " but ",
-                                              path, ": restore the log folder as a whole"));
+  absl::optional<size_t> missing_before;
+  for (int listing = 0; listing < kMostListings; ++listing) {
+    const auto names = file_system->List(LogDir(run_dir));
+    if (absl::IsNotFound(names.status())) return log;
+    RETURN_IF_ERROR(names.status());
+    const std::vector<size_t> numbers = EntryNumbers(*names);
+    absl::optional<size_t> missing;
+    absl::StatusOr<std::vector<RunLogEntry>> read = log.ReadDown(numbers, &missing);
+    if (missing.has_value() && missing != missing_before) {
+      missing_before = missing;
+      continue;
+    }
+    RETURN_IF_ERROR(read.status());
+    log.number_ = numbers.empty() ? 0 : numbers.back() - read->size();
+    for (auto entry = read->rbegin(); entry != read->rend(); ++entry) {
+      ++log.number_;
+      if (const absl::Status taken = log.Take(*std::move(entry)); !taken.ok()) {
+        return absl::DataLossError(
+            absl::StrCat(EntryPath(run_dir, log.number_), " ", taken.message()));
+      }
+    }
+    return log;
+  }
+  return absl::UnavailableError(absl::StrCat("files in ", LogDir(run_dir), " went away ",
+                                             kMostListings, " times while the log was read"));
+}
+
+absl::StatusOr<std::vector<RunLogEntry>> RunLog::ReadDown(const std::vector<size_t>& numbers,
+                                                          absl::optional<size_t>* missing) const {
+  std::vector<RunLogEntry> entries;
+  size_t expected = numbers.empty() ? 0 : numbers.back();
+  for (auto number = numbers.rbegin(); expected > 0; ++number, --expected) {
+    const std::string path = EntryPath(run_dir_, expected);
+    // What stands above the gap is the number before this one. A folder is not listed in one
+    // moment, so a gap, too, may be the beginning of a removal.
+    if (number == numbers.rend() || *number != expected) {
+      *missing = expected;
+      return absl::DataLossError(absl::StrCat("the log of the run has no entry ", path, " but ",
+                                              EntryPath(run_dir_, expected + 1),
+                                              ": restore the log folder as a whole"));
     }
     RunLogEntry entry;
-    RETURN_IF_ERROR(ReadCheckedText(path, file_system, &entry));
+    const absl::Status status = ReadCheckedText(path, file_system_, &entry);
+    if (absl::IsNotFound(status)) *missing = expected;
+    RETURN_IF_ERROR(status);
     if (entry.kind_case() == RunLogEntry::KIND_NOT_SET) {
       return absl::DataLossError(absl::StrCat(path, " holds no entry that this build knows"));
     }
-    if (const absl::Status added = AddTopics(entry.topics(), &log.topics_); !added.ok()) {
-      return absl::DataLossError(absl::StrCat(path, " ", added.message()));
-    }
     if (entry.has_generation()) ReadOldCause(entry.mutable_generation());
-    log.entries_.push_back(std::move(entry));
+    entries.push_back(std::move(entry));
+    if (entries.back().has_compacted()) break;
   }
-  return log;
+  return entries;
+}
+
+// Adds what follows the entries so far, or stands for them.
+absl::Status RunLog::Take(RunLogEntry entry) {
+  if (entry.has_compacted()) {
+    entries_.clear();
+    topics_.clear();
+    compacted_number_ = number_;
+    left_out_cuts_ = entry.compacted().left_out_cuts();
+    for (RunLogEntry& kept : *entry.mutable_compacted()->mutable_entries()) {
+      RETURN_IF_ERROR(Take(std::move(kept)));
+    }
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(AddTopics(entry.topics(), &topics_));
+  entries_.push_back(std::move(entry));
+  return absl::OkStatus();
 }
 
 absl::Status RunLog::Append(const RunLogEntry& entry) {
-  std::vector<StreamTopics> topics = topics_;
+  std::vector<StreamTopics> topics = topics_;  // only to see whether they can be added
   if (const absl::Status added = AddTopics(entry.topics(), &topics); !added.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("a log entry ", added.message()));
   }
   const std::string folder = LogDir(run_dir_);
-  if (entries_.empty()) {
+  if (number_ == 0) {
     RETURN_IF_ERROR(file_system_->CreateFolders(folder));
     RETURN_IF_ERROR(file_system_->SyncFolder(run_dir_));
     RETURN_IF_ERROR(SyncFoldersAbove(run_dir_, file_system_));
@@ -137,7 +189,7 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
   // a loss of power could keep the next entry and lose that one.
   if (!synced_) RETURN_IF_ERROR(file_system_->SyncFolder(folder));
   synced_ = true;
-  const std::string path = EntryPath(run_dir_, entries_.size() + 1);
+  const std::string path = EntryPath(run_dir_, number_ + 1);
   // A name of this writer's own: another coordinator may write its entry at the same time.
   const std::string draft =
       absl::StrCat(path, ".", absl::Hex(writer_, absl::kZeroPad16), kDraftSuffix);
@@ -151,15 +203,47 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
   file_system_->Remove(draft).IgnoreError();
   RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(file_system_->SyncFolder(folder));
-  entries_.push_back(entry);
-  topics_ = std::move(topics);
+  // The number may have been free because a later entry stands for the one that was there.
+  ASSIGN_OR_RETURN(const size_t highest, HighestNumber());
+  if (highest > number_ + 1) {
+    return absl::AbortedError(absl::StrCat(path, ": another coordinator has written ",
+                                           EntryPath(run_dir_, highest),
+                                           ", and goes on with the run"));
+  }
+  ++number_;
+  return Take(entry);
+}
+
+absl::Status RunLog::Compact(uint64_t unix_ms) {
+  const auto folders = file_system_->List(CheckpointsDir(run_dir_));
+  if (!absl::IsNotFound(folders.status())) RETURN_IF_ERROR(folders.status());
+  std::set<std::string> cuts;
+  if (folders.ok()) cuts.insert(folders->begin(), folders->end());
+  RunLogEntry entry;
+  entry.set_unix_ms(unix_ms);
+  *entry.mutable_compacted() = Compacted(entries_, cuts, left_out_cuts_);
+  return Append(entry);
+}
+
+absl::Status RunLog::RemoveCompacted(size_t most, const std::function<void()>& begins) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(LogDir(run_dir_)));
+  for (const size_t number : EntryNumbers(names)) {
+    if (number >= compacted_number_ || most-- == 0) break;
+    if (begins) begins();
+    RETURN_IF_ERROR(file_system_->Remove(EntryPath(run_dir_, number)));
+  }
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> RunLog::HasForeignEntry() const {
+absl::StatusOr<size_t> RunLog::HighestNumber() const {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(LogDir(run_dir_)));
   const std::vector<size_t> numbers = EntryNumbers(names);
-  return !numbers.empty() && numbers.back() > entries_.size();
+  return numbers.empty() ? 0 : numbers.back();
+}
+
+absl::StatusOr<bool> RunLog::HasForeignEntry() const {
+  ASSIGN_OR_RETURN(const size_t highest, HighestNumber());
+  return highest > number_;
 }
 
 absl::Status RunLog::RemoveDrafts() {
@@ -169,7 +253,7 @@ absl::Status RunLog::RemoveDrafts() {
     // Fixed width, so names compare as their numbers. A draft of the next number may be one that a
     // living coordinator is about to link.
     const std::string number = name.substr(0, kEntryDigits);
-    if (number > absl::StrFormat("%0*d", kEntryDigits, entries_.size())) continue;
+    if (number > absl::StrFormat("%0*d", kEntryDigits, number_)) continue;
     RETURN_IF_ERROR(file_system_->Remove(absl::StrCat(LogDir(run_dir_), "/", name)));
   }
   return absl::OkStatus();
@@ -211,8 +295,8 @@ int RunLog::restarts_without_cut() const {
     if (!entries_[i - 1].has_generation()) continue;
     // Whoever starts or resumes a run, or changes its size, gives it all its restarts again.
     if (entries_[i - 1].generation().began() != BEGAN_RESTART) break;
-    // The generation before left with its cut, as it had been asked to.
-    if (i >= 2 && entries_[i - 2].cut().leave()) break;
+    // The generation before left with its cut, as it had been asked to; or its job is dropped.
+    if (i >= 2 && (entries_[i - 2].cut().leave() || entries_[i - 2].has_dropped())) break;
     ++restarts;
   }
   return restarts;
@@ -226,22 +310,6 @@ std::string RunLog::next_start() const {
     if (entry->has_generation()) return entry->generation().cut();
   }
   return "";
-}
-
-std::string CutName(uint64_t generation, uint64_t cut) {
-  return absl::StrFormat("cut_%04d_%06d", generation, cut);
-}
-
-absl::optional<CutId> ParseCutName(absl::string_view name) {
-  const std::vector<absl::string_view> words = absl::StrSplit(name, '_');
-  CutId id;
-  if (words.size() != 3 || !absl::SimpleAtoi(words[1], &id.generation) ||
-      !absl::SimpleAtoi(words[2], &id.number)) {
-    return absl::nullopt;
-  }
-  // Other spellings of the same numbers are other folders.
-  if (CutName(id.generation, id.number) != name) return absl::nullopt;
-  return id;
 }
 
 std::string CauseText(const GenerationEntry& entry) {
@@ -258,13 +326,6 @@ std::string CauseText(const GenerationEntry& entry) {
       break;
   }
   return entry.ended().text();
-}
-
-std::string CheckpointsDir(const std::string& run_dir) { return run_dir + "/checkpoints"; }
-
-std::string FolderOfCut(const std::string& run_dir, const std::string& cut) {
-  if (cut.empty()) return "";
-  return absl::StrCat(CheckpointsDir(run_dir), "/", cut);
 }
 
 }  // namespace satrap

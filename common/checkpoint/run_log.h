@@ -3,8 +3,12 @@
 //
 //   GENERATION  a coordinator has claimed the next generation
 //   TOPICS      topic partitions that the run reads, with their offsets
+//   RUNNING     a generation of another job than before has begun to train
+//   DROPPED     one could not, and the next has the job of before (job_of_run.h)
 //   CUT         a cut is committed: a later generation begins from it
 //   END         the run has finished
+//   COMPACTED   stands for all entries before it, of which it holds what is still asked for
+//               (log_compaction.h); their files are removed
 //
 // An entry is written under a name of its own, synced, and hard-linked to the next number; then the
 // folder is synced. The link is the commit: of two coordinators that append at once one gets
@@ -12,13 +16,20 @@
 // be synced is an error too, and its outcome is not known: the coordinator ends, and the next one
 // sees what the disk holds.
 //
+// A number whose file was removed is free again, so a coordinator that was held up may link an
+// entry there that counts for nothing. Therefore whoever has linked an entry looks for a higher
+// number before it acts. If there is one, another coordinator goes on with the run, and whether the
+// entry counts is for that one to see (ABORTED). A COMPACTED entry is durable before files are
+// removed, so after a power failure old files may stand below it; they count for nothing. Files are
+// removed from the lowest number up and read from the highest down to the newest COMPACTED entry,
+// so a reader that has read its last file has read all others before any was removed. If a file is
+// gone, it lists the folder again.
+//
 // The first Append also syncs the names of RUN/log and RUN, and those of the folders above, so that
 // a run whose first entry is durable is found after a power failure. An entry that cannot be
 // reached by its path is worth nothing.
 //
-// Drafts have other names than entries, so readers do not see them.
-//
-// The folder of a run:
+// Drafts have other names than entries, so readers do not see them. The folder of a run:
 //     RUN/log/NNNNNNNN                the entries
 //     RUN/checkpoints/cut_GGGG_NNNNNN/   a cut: number N of generation G; whole if the log names it
 //     RUN/checkpoints/best, latest    links, for people, --from and --init_from
@@ -28,8 +39,9 @@
 #ifndef SATRAP_COMMON_CHECKPOINT_RUN_LOG_H_
 #define SATRAP_COMMON_CHECKPOINT_RUN_LOG_H_
 
-#include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +50,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "common/checkpoint/cut_name.h"
 #include "common/checkpoint/file_system.h"
 #include "proto/run_log.pb.h"
 
@@ -47,21 +60,36 @@ class RunLog {
  public:
   // Reads the log of the run in `run_dir`; one without a log folder has no entries. DATA_LOSS,
   // naming the file, if an entry is damaged, a number is missing, or a TOPICS entry names a
-  // partition again or another cluster than an earlier one. Entries of older builds are as those of
-  // this one (old_phrases.h). `writer` is random and names the drafts of Append, so that no other
-  // process has the same; readers may leave it 0. `file_system` is not owned.
+  // partition again or another cluster than an earlier one. UNAVAILABLE if files go away faster
+  // than they can be read. Entries of older builds are as those of this one (old_phrases.h).
+  // `writer` is random and names the drafts of Append, so that no other process has the same;
+  // readers may leave it 0. `file_system` is not owned.
   static absl::StatusOr<RunLog> Open(const std::string& run_dir, FileSystem* file_system,
                                      uint64_t writer = 0);
 
   // Appends `entry` as the next number. When it returns OK the entry survives a power failure.
   // INVALID_ARGUMENT, with nothing written, if Open would refuse its topics.
   // ALREADY_EXISTS if another process has appended since Open or the last Append; the entry is not
-  // in the log, and never will be. Errors as FileSystem otherwise; then HasForeignEntry tells what
-  // is known. If it says no, the entry is not in the log, and Append may be called again: the next
-  // one is written under the same number into a new file. If it says yes or fails, the entry may be
-  // in the log and may yet be lost to a power failure, and the process must not append again.
+  // in the log, and never will be. ABORTED if another one goes on with the run, and may have read
+  // this entry or not. Errors as FileSystem otherwise; then HasForeignEntry tells what is known. If
+  // it says no, the entry is not in the log, and Append may be called again: the next one is
+  // written under the same number into a new file. If it says yes or fails, the entry may be in the
+  // log and may yet be lost to a power failure, and the process must not append again.
   absl::Status Append(const RunLogEntry& entry);
 
+  // Appends a COMPACTED entry; errors as Append, and as FileSystem if RUN/checkpoints cannot be
+  // listed. entries() are then those that it holds.
+  absl::Status Compact(uint64_t unix_ms);
+  // Removes files of entries for which the newest COMPACTED one stands, at most `most` of them.
+  // Calls `begins`, if there is one, before each. Errors as FileSystem.
+  absl::Status RemoveCompacted(size_t most, const std::function<void()>& begins = nullptr);
+  // The numbers of the newest entry and of the newest COMPACTED one; 0: none.
+  size_t number() const { return number_; }
+  size_t compacted_number() const { return compacted_number_; }
+  // CUT entries of the run that entries() has no longer.
+  uint64_t left_out_cuts() const { return left_out_cuts_; }
+
+  // What COMPACTED entries hold stands in their place; they themselves are not among these.
   const std::vector<RunLogEntry>& entries() const { return entries_; }
   // The topic partitions of each stream, over all entries, in the order in which they were added:
   // partition j is split j. One element for each stream that reads topics.
@@ -95,28 +123,23 @@ class RunLog {
   RunLog(std::string run_dir, FileSystem* file_system, uint64_t writer)
       : run_dir_(std::move(run_dir)), file_system_(file_system), writer_(writer) {}
 
+  // The entries from the newest COMPACTED one on, the newest first. DATA_LOSS without `missing`:
+  // damage. With it: that number has no file.
+  absl::StatusOr<std::vector<RunLogEntry>> ReadDown(const std::vector<size_t>& numbers,
+                                                    absl::optional<size_t>* missing) const;
+  absl::Status Take(RunLogEntry entry);
+  absl::StatusOr<size_t> HighestNumber() const;
+
   std::string run_dir_;
   FileSystem* file_system_;
   uint64_t writer_;
+  size_t number_ = 0;
+  size_t compacted_number_ = 0;
+  uint64_t left_out_cuts_ = 0;
   std::vector<RunLogEntry> entries_;
   std::vector<StreamTopics> topics_;
   bool synced_ = false;  // the folder, with all of entries_
 };
-
-// The cut `number` of a generation, both from 1. Ordered as they are committed.
-struct CutId {
-  uint64_t generation = 0;
-  uint64_t number = 0;
-  auto operator<=>(const CutId&) const = default;
-};
-// "cut_0003_000012"
-std::string CutName(uint64_t generation, uint64_t cut);
-// Nothing for a name that CutName does not give.
-absl::optional<CutId> ParseCutName(absl::string_view name);
-// RUN/checkpoints
-std::string CheckpointsDir(const std::string& run_dir);
-// RUN/checkpoints/NAME; empty for the cut "", which is the beginning.
-std::string FolderOfCut(const std::string& run_dir, const std::string& cut);
 
 // For people: why a generation began, as "resume", or how the one before it ended.
 std::string CauseText(const GenerationEntry& entry);

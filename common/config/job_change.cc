@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/check.h"
@@ -175,6 +176,24 @@ class Comparison {
   Problems* const problems_;
 };
 
+void AddDifferences(const Message& from, const Message& to, const std::string& above,
+                    std::vector<std::string>* differences) {
+  for (int i = 0; i < from.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = from.GetDescriptor()->field(i);
+    if (ValueText(from, field) == ValueText(to, field)) continue;
+    const std::string path = absl::StrCat(above, above.empty() ? "" : ".", field->name());
+    const Reflection* reflection = from.GetReflection();
+    if (!field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
+        reflection->HasField(from, field) && reflection->HasField(to, field)) {
+      AddDifferences(reflection->GetMessage(from, field), reflection->GetMessage(to, field), path,
+                     differences);
+      continue;
+    }
+    differences->push_back(
+        absl::StrCat(path, " from ", ShownValue(from, field), " to ", ShownValue(to, field)));
+  }
+}
+
 // A pattern reads every topic that it matches but those for dead letters. So the old one would
 // become input, and the new one may be input of the run already.
 void CompareDeadLetterTopics(const DataConfig& from, const DataConfig& to, Problems* problems) {
@@ -215,6 +234,14 @@ absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to) {
   if (changes.ok()) return valid;
   if (valid.ok()) return changes;
   return absl::InvalidArgumentError(absl::StrCat(changes.message(), "\n", valid.message()));
+}
+
+std::string JobChangeText(const JobConfig& from, const JobConfig& to) {
+  JobConfig in_same_folder = to;
+  in_same_folder.set_run_dir(from.run_dir());
+  std::vector<std::string> differences;
+  AddDifferences(from, in_same_folder, "", &differences);
+  return absl::StrJoin(differences, ", ");
 }
 
 absl::StatusOr<JobConfig> ChangedJob(const JobConfig& from, const std::vector<std::string>& sets) {

@@ -32,6 +32,10 @@ absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to);
 // Errors as SetField and CheckJobChange.
 absl::StatusOr<JobConfig> ChangedJob(const JobConfig& from, const std::vector<std::string>& sets);
 
+// For people: the fields in which two jobs differ, with both values: "nn_worker.device from HOST to
+// CUDA, embedding_ps.replicas from 1 to 2". The folder of the run is left out.
+std::string JobChangeText(const JobConfig& from, const JobConfig& to);
+
 }  // namespace satrap
 
 #endif  // SATRAP_COMMON_CONFIG_JOB_CHANGE_H_

@@ -262,5 +262,21 @@ TEST(JobChange, NamesAFieldThatThereIsNot) {
   EXPECT_THAT(RefusalOf({"epocs=3"}), HasSubstr("did you mean epochs?"));
 }
 
+TEST(JobChangeText, NamesEachFieldWithBothValuesWhereverTheRunIs) {
+  JobConfig from = SmallJob();
+  from.set_run_dir("/runs/a");
+  from.clear_data_root();
+  from.mutable_embedding_ps()->set_replicas(1);
+  JobConfig to = from;
+  to.set_run_dir("/moved");
+  EXPECT_EQ(JobChangeText(from, to), "");
+  to.mutable_nn_worker()->set_device(NnWorkerConfig::CUDA);
+  to.mutable_embedding_ps()->set_replicas(2);
+  to.set_data_root("/data");
+  EXPECT_EQ(JobChangeText(from, to),
+            "data_root from absent to \"/data\", embedding_ps.replicas from 1 to 2, "
+            "nn_worker.device from CPU to CUDA");
+}
+
 }  // namespace
 }  // namespace satrap

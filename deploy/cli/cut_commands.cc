@@ -56,7 +56,9 @@ absl::StatusOr<std::string> Inspect(const std::string& folder) {
       }
     }
   }
-  return DescribeCut(folder, manifest, generation == nullptr ? nullptr : &generation->job());
+  // A compacted log has the jobs of its own cuts.
+  const bool has_job = generation != nullptr && generation->has_job();
+  return DescribeCut(folder, manifest, has_job ? &generation->job() : nullptr);
 }
 
 absl::StatusOr<std::string> Verify(const std::string& folder) {

@@ -88,6 +88,23 @@ TEST_F(CutFilesTest, ListsCommittedCutsWithAgeAndMarksAndWhatWasNeverCommitted) 
   EXPECT_THAT(*text, Not(HasSubstr("cut_0001_000001")));
 }
 
+TEST_F(CutFilesTest, ACompactedLogListsTheSameCuts) {
+  for (const char* cut : {"cut_0001_000003", "cut_0002_000004"}) WriteCut(CutDir(cut));
+  Append("generation { generation: 1 job { checkpoint { keep: 2 } } }");
+  for (const char* cut : {"cut_0001_000001", "cut_0001_000002", "cut_0001_000003"}) {
+    Append(absl::StrCat("unix_ms: 2000 cut { generation: 1 cut: '", cut, "' step: 1200 }"));
+  }
+  Append("generation { generation: 2 cut: 'cut_0001_000003' job { checkpoint { keep: 3 } } }");
+  Append("unix_ms: 9000 cut { generation: 2 cut: 'cut_0002_000004' step: 1200 last: true }");
+  const auto before = ListCuts(dir_, 12000);
+  ASSERT_TRUE(before.ok()) << before.status();
+  EXPECT_THAT(*before, HasSubstr("(2 older cuts are removed"));
+  auto log = RunLog::Open(dir_, DiskFileSystem());
+  ASSERT_TRUE(log.ok() && log->Compact(1).ok() && log->RemoveCompacted(100).ok());
+  EXPECT_EQ(*ListCuts(dir_, 12000), *before);
+  EXPECT_TRUE(FindCutOfRun(dir_, "cut_0001_000003").ok()) << "to go on from";
+}
+
 TEST_F(CutFilesTest, ARunThatHasJustBegunHasNoCut) {
   Append("generation { generation: 1 }");
   EXPECT_EQ(ListCuts(dir_, 0).value_or(""), "run " + dir_ + " has no cut yet\n");

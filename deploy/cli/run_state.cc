@@ -102,6 +102,16 @@ std::string RestartsText(const Restarts& restarts) {
   return text;
 }
 
+std::string DroppedText(const RunProgress& progress) {
+  std::string text;
+  for (const DroppedEntry& dropped : progress.dropped) {
+    absl::StrAppend(&text, text.empty() ? "changes of the job that were dropped:\n" : "",
+                    "  generation ", dropped.generation(), ": ", dropped.change(), ": ",
+                    dropped.ended().text(), "\n");
+  }
+  return text;
+}
+
 // Of a run whose report was not written or was removed, or that an older build has ended, which
 // wrote it for programs only; the log has the result all the same.
 std::string ResultText(const RunResult& result) {
@@ -141,7 +151,8 @@ absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now
   // `evaluate` and `predict` take no cuts, but have a log and a report.
   const bool is_training = progress.job.has_value() && progress.job->action() == JobConfig::TRAIN;
   const std::string history =
-      is_training ? absl::StrCat(CutsText(progress, now_unix_ms), RestartsText(progress.restarts))
+      is_training ? absl::StrCat(CutsText(progress, now_unix_ms), RestartsText(progress.restarts),
+                                 DroppedText(progress))
                   : "";
   if (report.ok() || progress.result.has_value()) {
     return absl::StrCat("run ", run_dir, " has finished:\n",

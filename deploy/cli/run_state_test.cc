@@ -58,6 +58,17 @@ TEST_F(RunStateTest, ARunWithoutProcessesIsToldFromItsLog) {
           "its logs are in " + dir_ + "/logs\n");
 }
 
+TEST_F(RunStateTest, AChangeThatWasDroppedIsTold) {
+  MakeRun();
+  EXPECT_THAT(Text(), Not(HasSubstr("dropped")));
+  Append(
+      "dropped { generation: 3 change: 'nn_worker.device from CPU to CUDA' ended { text: "
+      "'nn_worker 0: there is no card' } }");
+  EXPECT_THAT(Text(),
+              HasSubstr("changes of the job that were dropped:\n  generation 3: "
+                        "nn_worker.device from CPU to CUDA: nn_worker 0: there is no card\n"));
+}
+
 TEST_F(RunStateTest, AFailedRunSaysWhy) {
   MakeRun();
   std::ofstream(dir_ + "/failure.txt") << "out of luck\n";

@@ -96,14 +96,26 @@ absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<s
   request.set_kind(WishRequest::SCALE);
   *request.mutable_job() = job;
   const uint64_t wanted = JobFingerprint(job);
+  absl::optional<DroppedEntry> dropped;
   ASSIGN_OR_RETURN(
       const StatusAnswer status,
       connection->Fulfil(request, [&](const StatusAnswer& now, uint64_t generation, uint64_t) {
-        if (now.generation() <= generation || now.state() != RUNNING) return false;
-        // A generation that began after a loss, before the wish was fulfilled, has the old job.
+        if (now.generation() <= generation) return false;
         const auto newest = ReadRunProgress(run_dir);
-        return newest.ok() && newest->job.has_value() && JobFingerprint(*newest->job) == wanted;
+        if (!newest.ok()) return false;
+        if (!newest->dropped.empty() && newest->dropped.back().generation() > generation) {
+          dropped = newest->dropped.back();
+          return true;
+        }
+        // A generation that began after a loss, before the wish was fulfilled, has the old job.
+        return now.state() == RUNNING && newest->job.has_value() &&
+               JobFingerprint(*newest->job) == wanted;
       }));
+  if (dropped.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("run ", run_dir, " goes on as before, because the change could not begin: ",
+                     dropped->change(), "\n  ", dropped->ended().text()));
+  }
   const auto replicas = [](int32_t number) { return CountText(static_cast<uint64_t>(number)); };
   end.text = absl::StrCat("generation ", CountText(status.generation()),
                           " runs: ", replicas(job.data_loader().replicas()), " data loaders, ",

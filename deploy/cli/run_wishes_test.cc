@@ -220,6 +220,27 @@ TEST_F(RunWishesTest, ALossBeforeTheChangeOfSizeDoesNotEndTheWish) {
   EXPECT_THAT(Wishes(), SizeIs(2));
 }
 
+TEST_F(RunWishesTest, ASizeThatCouldNotBeginIsNamedWithItsCause) {
+  MakeTraining();
+  Append("running { generation: 1 }");
+  on_wish_ = [this](const WishRequest& wish) {
+    AppendGeneration(2, wish.job());
+    Append(
+        "dropped { generation: 2 change: 'embedding_ps.replicas from 1 to 3' ended { text: "
+        "'nn_worker 0: there is no card' } }");
+    AppendGeneration(3, job_);
+    Script({"state: STARTING generation: 3"});
+    return 1;
+  };
+  const absl::Status dropped = ScaleRun(dir_, {"embedding_ps.replicas=3"}).status();
+  EXPECT_EQ(dropped.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(dropped.message(), "run " + dir_ +
+                                   " goes on as before, because the change could not begin: "
+                                   "embedding_ps.replicas from 1 to 3\n  nn_worker 0: there is no "
+                                   "card");
+  EXPECT_THAT(Wishes(), SizeIs(1)) << "it is not asked for again";
+}
+
 TEST_F(RunWishesTest, ARunThatHasTheSizeIsLeftAlone) {
   MakeTraining();
   const auto end = ScaleRun(dir_, {"embedding_ps.replicas=1"});

@@ -38,7 +38,7 @@ TEST_F(CoordinatorCommitTest, ARepeatedCommitIsAnsweredAgainAndAppendsNothing) {
   StartRun();
   ASSERT_TRUE(MakeAndCommit(1).ok());
   EXPECT_TRUE(Commit(CommitOf(1)).ok());
-  EXPECT_EQ(Log().entries().size(), 2u);
+  EXPECT_EQ(Log().entries().size(), 3u);
 }
 
 TEST_F(CoordinatorCommitTest, RefusesWhatIsNoCutOfThisGeneration) {
@@ -55,7 +55,7 @@ TEST_F(CoordinatorCommitTest, RefusesWhatIsNoCutOfThisGeneration) {
   CommitCutRequest no_cut = CommitOf(5);
   no_cut.set_cut("../elsewhere");
   EXPECT_EQ(Commit(no_cut).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(Log().entries().size(), 1u);
+  EXPECT_EQ(Log().entries().size(), 2u);
   EXPECT_EQ(state(), RUNNING);
 }
 
@@ -80,7 +80,7 @@ TEST_F(CoordinatorCommitTest, ACutWhoseFilesTheCoordinatorCannotReadIsAbandonedA
   }
   disk_.SetOpenHook(nullptr);
   EXPECT_EQ(state(), RUNNING);
-  EXPECT_EQ(Log().entries().size(), 1u);
+  EXPECT_EQ(Log().entries().size(), 2u);
   EXPECT_TRUE(MakeAndCommit(++cut).ok());
 }
 
@@ -93,7 +93,7 @@ TEST_F(CoordinatorCommitTest, SoIsACutOfWhichAFileIsMissingOrShort) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(status.message(), HasSubstr(Folder(2) + "/dense.bin has 3 bytes"));
   EXPECT_EQ(state(), RUNNING);
-  EXPECT_EQ(Log().entries().size(), 1u);
+  EXPECT_EQ(Log().entries().size(), 2u);
 }
 
 TEST_F(CoordinatorCommitTest, CutsAscend) {
@@ -114,7 +114,7 @@ TEST_F(CoordinatorCommitTest, NothingIsCommittedBeforeTheRunBeginsOrAfterTheGene
   MakeCut(2);
   Fail(NN_WORKER, 0, "the peer is away", absl::StatusCode::kUnavailable);
   EXPECT_EQ(Commit(CommitOf(2)).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(Log().entries().size(), 1u);
+  EXPECT_EQ(Log().entries().size(), 2u);
 }
 
 TEST_F(CoordinatorCommitTest, ACommitThatIsOvertakenByTheEndIsRefused) {
@@ -148,7 +148,7 @@ TEST_F(CoordinatorCommitTest, AnEndThatComesDuringTheAppendFollowsIt) {
     EXPECT_EQ(state(), RUNNING);
   });
   EXPECT_TRUE(Commit(CommitOf(1)).ok());
-  EXPECT_EQ(Log().entries().size(), 2u);
+  EXPECT_EQ(Log().entries().size(), 3u);
   EXPECT_EQ(state(), RESTARTING);
   EXPECT_EQ(reason(), "nn_worker 0: the peer is away");
 }
@@ -168,7 +168,7 @@ TEST_F(CoordinatorCommitTest, ACutThatCannotBeWrittenIntoTheLogIsAbandonedAndThe
       << "a repeat gets the same answer";
   ASSERT_TRUE(MakeAndCommit(2).ok());
   EXPECT_EQ(Log().last_cut()->cut(), "cut_0001_000002");
-  EXPECT_EQ(Log().entries().size(), 2u);
+  EXPECT_EQ(Log().entries().size(), 3u);
 }
 
 TEST_F(CoordinatorCommitTest, ACutOfAStopThatIsAbandonedLeavesTheStopOpen) {
@@ -304,7 +304,7 @@ TEST_F(CoordinatorCommitTest, ACoordinatorThatIsSupersededTidiesNothing) {
   engine_->Handle(kCommitCut, std::move(message),
                   [this](absl::StatusOr<rpc::Message>) { Supersede("cut_0001_000001"); });
   disk_executor_.RunReady();
-  EXPECT_EQ(Log().entries().size(), 4u);
+  EXPECT_EQ(Log().entries().size(), 5u);
   EXPECT_TRUE(disk_.Exists(Folder(1))) << "the run was taken back to it";
   EXPECT_EQ(disk_.TargetOf("/runs/small/checkpoints/latest"), "cut_0001_000001");
 }
@@ -397,7 +397,7 @@ TEST_F(CoordinatorCommitTest, FinishedIsInTheLogBeforeAnybodyIsTold) {
   EXPECT_TRUE(first.ok());
   EXPECT_TRUE(repeat.ok());
   EXPECT_EQ(state(), FINISHED);
-  EXPECT_EQ(Log().entries().size(), 2u);
+  EXPECT_EQ(Log().entries().size(), 3u);
   EXPECT_EQ(Log().end()->result().samples(), 7u);
 }
 
@@ -422,7 +422,7 @@ TEST_F(CoordinatorCommitTest, AnEndThatCannotBeWrittenEndsTheGenerationOnly) {
 
 TEST_F(CoordinatorCommitTest, KillPointsLieBeforeAndAfterTheLink) {
   for (const auto& [point, entries] : std::vector<std::pair<KillPoint::Point, size_t>>{
-           {KillPoint::COORDINATOR_BEFORE_LINK, 1}, {KillPoint::COORDINATOR_AFTER_LINK, 2}}) {
+           {KillPoint::COORDINATOR_BEFORE_LINK, 2}, {KillPoint::COORDINATOR_AFTER_LINK, 3}}) {
     JobConfig job;
     job.add_kill_points()->set_point(point);
     size_t entries_then = 0;

@@ -12,10 +12,6 @@
 namespace satrap {
 namespace {
 
-Ending Superseded() {
-  return EndingOf(Ending::SUPERSEDED, "another coordinator has begun a later generation");
-}
-
 CommitCutAnswer Abandoned(const absl::Status& why) {
   CommitCutAnswer answer;
   answer.set_outcome(OUTCOME_DONE);
@@ -57,9 +53,11 @@ void CoordinatorEngine::Rep::EndIfDiskHangs(int64_t now_us, int64_t stall_us) {
                    limit_seconds, " s (checkpoint.limit_seconds); does the disk hang?");
   if (put_off.has_value()) absl::StrAppend(put_off->how.mutable_text(), "; ", hangs);
   if (appending.has_value()) {
-    uncertain = *appending;
+    if (!appending->empty()) uncertain = *appending;
     FinishAppend();
   }
+  // As after any loss, the next generation tries the job again.
+  if (std::exchange(dropping, false)) put_off.reset();
   EndGeneration(EndingOf(Ending::DISK_HANGS, COORDINATOR, 0, hangs));
 }
 
@@ -85,6 +83,7 @@ void CoordinatorEngine::Rep::RunCommit(const rpc::PendingAnswer& call,
   call.Finish(rpc::MessageOf(**answer));
   if ((*answer)->has_abandoned()) return;
   OnDisk([this] { TidyCuts(); });
+  OnDisk([this] { CompactLog(); });
   OnDisk([this, name = cut->cut()] { topics.FollowCut(name); });
 }
 
@@ -204,8 +203,8 @@ void CoordinatorEngine::Rep::AppendScale() {
   state = RESTARTING;
   if (status.ok()) {
     ending = EndingOf(Ending::ASKED, absl::StrCat("the run changes its size after ", next->cut()));
-  } else if (absl::IsAlreadyExists(status)) {
-    ending = Superseded();
+  } else if (absl::IsAlreadyExists(status) || absl::IsAborted(status)) {
+    ending = SupersededEnding();
   } else {
     ending = EndingOf(
         Ending::LOG_NOT_WRITTEN,
@@ -219,6 +218,10 @@ void CoordinatorEngine::Rep::AppendScale() {
 
 void CoordinatorEngine::Rep::FinishAppend() {
   appending.reset();
+  if (!dropping) TakePutOffEnd();
+}
+
+void CoordinatorEngine::Rep::TakePutOffEnd() {
   if (!put_off.has_value()) return;
   PutOffEnd due = *std::move(put_off);
   put_off.reset();
@@ -242,10 +245,10 @@ bool CoordinatorEngine::Rep::IsAbsent(const absl::Status& status) const {
 bool CoordinatorEngine::Rep::EndUnlessKnown(const absl::Status& status) {
   const bool absent = IsAbsent(status);
   MutexLock lock(&mutex);
-  if (absl::IsAlreadyExists(status)) End(RESTARTING, Superseded());
+  if (absl::IsAlreadyExists(status) || absl::IsAborted(status)) End(RESTARTING, SupersededEnding());
   if (absent) return true;
   // Absent if the append hung: then the generation has ended already.
-  if (appending.has_value()) uncertain = appending;
+  if (appending.has_value() && !appending->empty()) uncertain = appending;
   EndGeneration(
       EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
                absl::StrCat("coordinator: the run's log cannot be written: ", status.message())));
@@ -370,7 +373,7 @@ absl::StatusOr<SplitList> CoordinatorEngine::Rep::FixSplits(const FixSplitsReque
         absl::StrCat("the run cannot go on from ", cut_folder,
                      ": its data, or a field of the job that orders samples (mode, seed, lanes, "
                      "global_batch_size, data), is another than when the cut was made");
-    EndBy(EndingOf(Ending::OTHER_DATA, reason));
+    EndForGood(EndingOf(Ending::OTHER_DATA, reason));
     return absl::FailedPreconditionError(reason);
   }
   order_fingerprint = order;
@@ -383,7 +386,7 @@ void CoordinatorEngine::Rep::LookForOtherCoordinators() {
   looks_at_log = false;
   // A folder that cannot be read now may be readable next time.
   if (!foreign.ok() || !*foreign) return;
-  End(RESTARTING, Superseded());
+  End(RESTARTING, SupersededEnding());
 }
 
 }  // namespace satrap

@@ -6,13 +6,19 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/count_text.h"
 #include "common/role/cause_table.h"
+#include "common/role/ending.h"
 #include "deploy/coordinator/coordinator_rep.h"
 
 namespace satrap {
 
+Ending SupersededEnding() {
+  return EndingOf(Ending::SUPERSEDED, "another coordinator has begun a later generation");
+}
+
 bool CoordinatorEngine::Rep::PutOff(RunState end, const Ending& how, void (Rep::*again)(Ending)) {
-  if (appending.has_value() && !put_off.has_value()) put_off = PutOffEnd{end, how, again};
-  return appending.has_value();
+  if (!appending.has_value() && !dropping) return false;
+  if (!put_off.has_value()) put_off = PutOffEnd{end, how, again};
+  return true;
 }
 
 void CoordinatorEngine::Rep::End(RunState end, Ending how) {
@@ -42,7 +48,7 @@ void CoordinatorEngine::Rep::EndBy(Ending how) {
         "restart cures it: ",
         RuleOf(how).cure);
   }
-  End(FAILED, std::move(how));
+  EndForGood(std::move(how));
 }
 
 void CoordinatorEngine::Rep::EndGeneration(Ending how) {
@@ -64,6 +70,19 @@ void CoordinatorEngine::Rep::EndGeneration(Ending how) {
                     " without a cut between (max_restarts): ", recent_causes);
   }
   End(FAILED, std::move(how));
+}
+
+void CoordinatorEngine::Rep::EndForGood(Ending how) {
+  const bool drops = state == STARTING && !trial.change.empty();
+  // A run in progress goes on as it was; whoever resumes one with another job is told.
+  const RunState end = drops && !trial.resumed ? RESTARTING : FAILED;
+  if (!drops) return End(FAILED, std::move(how));
+  if (Ended() || PutOff(end, how, &Rep::EndForGood)) return;
+  dropping = true;
+  OnDisk([this, how] { AppendDropped(how); });
+  absl::StrAppend(how.mutable_text(), "\n  the change of the job is dropped: ", trial.change,
+                  end == FAILED ? "; the next `satrap resume` has the job of before" : "");
+  put_off = PutOffEnd{end, std::move(how), nullptr};
 }
 
 absl::Status CoordinatorEngine::Rep::EndedError() const {

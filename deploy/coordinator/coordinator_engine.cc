@@ -42,6 +42,7 @@ std::vector<Restart> RestartsOf(const ClaimedGeneration& claimed) {
     restart.set_generation(entry.generation().generation());
     restart.set_began(entry.generation().began());
     restart.set_cause(CauseText(entry.generation()));
+    restart.set_from_step(entry.generation().from_step());
     const auto step = step_of_cut.find(entry.generation().cut());
     if (step != step_of_cut.end()) restart.set_from_step(step->second);
     if (entry.generation().generation() == claimed.generation) {
@@ -98,11 +99,13 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
       recent_causes(RecentCauses(claimed.log)),
       nothing_lost_before(NothingWasLostBefore(claimed.log)),
       ended_before(EndedBefore(claimed.log)),
+      trial(TrialOf(claimed.log, claimed.job)),
       executor(options.executor),
       leases_of_loaders(ReceiverOptions(envelope, job.data_loader().replicas()), executor),
       commits_of_rank0(ReceiverOptions(envelope, /*senders=*/1), executor),
       start_us(executor->NowUs()),
       log(std::move(claimed.log)),
+      compact_at(log.compacted_number() + options.compact_after),
       cut_folders(job.run_dir(), claimed.generation, options.file_system),
       topics(job, options, this, &log, &position, cut_folder.empty() ? nullptr : &ledger),
       last_tick_us(start_us),
@@ -155,7 +158,10 @@ absl::StatusOr<HeartbeatAnswer> CoordinatorEngine::Rep::Heartbeat(const Heartbea
   absl::optional<Ending> conflict;
   RETURN_IF_ERROR(members.Heartbeat(request, executor->NowUs(), &conflict));
   if (conflict.has_value()) EndGeneration(*std::move(conflict));
-  if (state == STARTING && members.AllReady()) state = RUNNING;
+  if (state == STARTING && !dropping && members.AllReady()) {
+    state = RUNNING;
+    if (trial.writes_running) OnDisk([this] { AppendRunning(); });
+  }
   if (request.has_train()) train = request.train();
   if (request.has_cuts()) cuts = request.cuts();
   HeartbeatAnswer answer;

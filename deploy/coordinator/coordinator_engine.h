@@ -6,8 +6,11 @@
 //      |                              |-----a stop's cut, or its time is over--> STOPPED
 //      |                              |-----a scale's cut--> RESTARTING
 //      \------------------------------\---- a loss that a restart may cure --> RESTARTING
-//                                      \--- one that it does not cure, or no restart is left
-//                                                                                --> FAILED
+//      \                               \--- one that it does not cure, or no restart is left
+//       \                                                                        --> FAILED
+//        \--one that no restart cures, in a generation whose job `satrap scale` has changed, so
+//        that
+//           the next one has the job of before (job_trial.h)                     --> RESTARTING
 //
 // The last four are final. In them every method still answers, so that all members learn of the
 // end. Of several causes the first is kept; later ones follow from it. What a restart may cure: a
@@ -26,6 +29,8 @@
 // entry is in the log (its folder could not be synced), the commit is never answered and the
 // generation ends: the next one sees what the log holds.
 //
+// The log is compacted (RunLog::Compact) after a commit, when it has grown by `compact_after`.
+//
 // Topics: what it does about them is in run_topics.h.
 //
 // Everything else is in memory and ends with the generation. File work runs on `disk_executor`, one
@@ -39,6 +44,7 @@
 #ifndef SATRAP_DEPLOY_COORDINATOR_COORDINATOR_ENGINE_H_
 #define SATRAP_DEPLOY_COORDINATOR_COORDINATOR_ENGINE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -76,8 +82,9 @@ struct CoordinatorOptions {
   // time, and nothing waits for it but loaders that ask for their partitions.
   TopicSource* topics = nullptr;
   Executor* topic_executor = nullptr;
-  uint64_t writer = 0;                // random, of this process: names its drafts
-  KillPoints* kill_points = nullptr;  // null: none
+  uint64_t writer = 0;                   // random, of this process: names its drafts
+  size_t compact_after = kCompactAfter;  // as ClaimRequest has it
+  KillPoints* kill_points = nullptr;     // null: none
   // The wall clock, for the entries of the log.
   std::function<int64_t()> unix_ms;
   // Told of what goes wrong without consequence for the run: a cut that cannot be removed, offsets

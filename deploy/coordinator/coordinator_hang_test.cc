@@ -120,7 +120,7 @@ TEST_F(CoordinatorHangTest, TheAnnouncementOfASizeThatHangsEndsTheGenerationAsWe
   job.mutable_embedding_ps()->set_replicas(4);
   ASSERT_TRUE(Wish(WishRequest::SCALE, job).ok());
   disk_.SetHook([this](const std::string& operation) {
-    if (operation.rfind("create /runs/small/log/00000003", 0) == 0) Hang(21);
+    if (operation.rfind("create /runs/small/log/00000004", 0) == 0) Hang(21);
     return absl::OkStatus();
   });
   Leave(1, 1).IgnoreError();

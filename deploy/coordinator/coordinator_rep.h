@@ -1,15 +1,14 @@
 // The inside of CoordinatorEngine: coordinator_engine.cc works in memory, coordinator_end.cc ends
-// the generation, coordinator_disk.cc works on the disk executor, coordinator_status.cc tells the
-// status, coordinator_topics.cc serves RunTopics.
+// the generation, coordinator_disk.cc and coordinator_log.cc work on the disk executor,
+// coordinator_status.cc tells the status, coordinator_topics.cc serves RunTopics.
 //
-// `mutex` guards the state of the generation and is held for moments. `disk` runs one task at a
-// time, so what only its tasks use (files, log) needs no lock.
+// `mutex` (coordinator_state.h) guards the state of the generation and is held for moments. `disk`
+// runs one task at a time, so what only its tasks use (files, log) needs no lock.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_COORDINATOR_REP_H_
 #define SATRAP_DEPLOY_COORDINATOR_COORDINATOR_REP_H_
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,18 +18,23 @@
 #include "absl/types/optional.h"
 #include "common/rpc/call_receiver.h"
 #include "common/rpc/header.h"
-#include "common/thread/mutex.h"
 #include "common/thread/serial_executor.h"
 #include "deploy/coordinator/coordinator_engine.h"
+#include "deploy/coordinator/coordinator_state.h"
 #include "deploy/coordinator/cut_folders.h"
+#include "deploy/coordinator/job_trial.h"
 #include "deploy/coordinator/members.h"
 #include "deploy/coordinator/run_topics.h"
 #include "deploy/coordinator/split_leases.h"
-#include "deploy/coordinator/wishes.h"
 
 namespace satrap {
 
-struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>, RunTopics::Host {
+// Another coordinator has begun a later generation.
+Ending SupersededEnding();
+
+struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
+                                RunTopics::Host,
+                                CoordinatorState {
   Rep(ClaimedGeneration claimed, const CoordinatorOptions& options);
 
   // In memory.
@@ -52,8 +56,10 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>, RunTopics::Ho
   // and less work is lost.
   bool Ended() const REQUIRES(mutex) { return state != STARTING && state != RUNNING; }
   void End(RunState end, Ending how) REQUIRES(mutex);
-  void EndBy(Ending how) REQUIRES(mutex);          // FAILED if no restart cures it (cause_table.h)
+  void EndBy(Ending how) REQUIRES(mutex);  // for good if no restart cures it (cause_table.h)
   void EndGeneration(Ending how) REQUIRES(mutex);  // by a loss that a restart may cure
+  // By what no restart cures. Where the job is on trial (job_trial.h), its change is dropped.
+  void EndForGood(Ending how) REQUIRES(mutex);
   // As STOPPED without a last cut; what is lost by that is told behind the text.
   void EndWithoutLastCut(Ending how) REQUIRES(mutex);
   // Adds to the text what is lost by going on from the newest cut, and sets the loss.
@@ -77,6 +83,10 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>, RunTopics::Ho
   void OnCutAppended(const CommitCutRequest& request, const RunLogEntry& entry) REQUIRES(mutex);
   void AppendScale() EXCLUDES(mutex);
   void FinishAppend() REQUIRES(mutex);
+  void TakePutOffEnd() REQUIRES(mutex);
+  void AppendRunning() EXCLUDES(mutex);
+  void AppendDropped(const Ending& how) EXCLUDES(mutex);
+  void CompactLog() EXCLUDES(mutex);
   absl::Status Append(RunLogEntry entry) EXCLUDES(mutex);
   bool IsAbsent(const absl::Status& status) const;
   bool EndUnlessKnown(const absl::Status& status) EXCLUDES(mutex);
@@ -98,23 +108,21 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>, RunTopics::Ho
   const std::string recent_causes;
   const bool nothing_lost_before;  // known of the generations before
   const Ending ended_before;       // the one before, if it has failed
+  const JobTrial trial;
   Executor* const executor;
   rpc::CallReceiver leases_of_loaders;
   rpc::CallReceiver commits_of_rank0;
   const int64_t start_us;
 
-  RunLog log;  // this and the next four: used by tasks of `disk` alone
+  RunLog log;         // this and the next five: used by tasks of `disk` alone
+  size_t compact_at;  // when the log has this number
   CutFolders cut_folders;
   absl::optional<SplitList> splits;
   absl::optional<FixSplitsRequest> first_splits;  // the first loader's own list
   RunTopics topics;
   std::atomic<int> disk_tasks = 0;  // posted and not over; no lock, because OnDisk may be under it
-  Mutex mutex;
   int64_t last_tick_us GUARDED_BY(mutex);
   int64_t next_log_us GUARDED_BY(mutex);
-  bool looks_at_log GUARDED_BY(mutex) = false;  // a task of `disk` does, or will
-  RunState state GUARDED_BY(mutex) = STARTING;
-  Ending ending GUARDED_BY(mutex);  // of one that has ended
   struct PutOffEnd {
     RunState state;  // that it will have, as far as is known now
     Ending how;
@@ -122,24 +130,11 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>, RunTopics::Ho
   };
   // Whether an entry is being appended; then the end is put off, and true is returned.
   bool PutOff(RunState state, const Ending& how, void (Rep::*end)(Ending)) REQUIRES(mutex);
-  // What an entry that is being appended makes true: "CUT is committed", "the run has finished".
-  absl::optional<std::string> appending GUARDED_BY(mutex);
-  absl::optional<PutOffEnd> put_off GUARDED_BY(mutex);      // until `appending` is over
-  absl::optional<std::string> uncertain GUARDED_BY(mutex);  // likewise: nobody knows whether it is
-  absl::optional<int64_t> disk_busy_since_us GUARDED_BY(mutex);  // less time of standstill
+  absl::optional<PutOffEnd> put_off GUARDED_BY(mutex);  // until both are over
   int restarts_without_cut GUARDED_BY(mutex);
   Members members GUARDED_BY(mutex);
   SplitLeases leases GUARDED_BY(mutex);
-  Wishes wishes GUARDED_BY(mutex);
-  std::map<std::string, std::string> store GUARDED_BY(mutex);
-  TrainProgress train GUARDED_BY(mutex);
-  CutProgress cuts GUARDED_BY(mutex);
-  absl::optional<CutEntry> last_cut GUARDED_BY(mutex);
-  int64_t last_cut_unix_ms GUARDED_BY(mutex) = 0;
   bool training_is_over GUARDED_BY(mutex);  // its last cut is committed
-  absl::optional<uint64_t> order_fingerprint GUARDED_BY(mutex);
-  absl::optional<RunResult> result GUARDED_BY(mutex);
-  std::vector<rpc::Callback> finishers GUARDED_BY(mutex);
 
   // Last, so that it is destroyed first and waits for its running task.
   SerialExecutor disk;

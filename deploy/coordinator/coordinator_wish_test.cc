@@ -22,7 +22,7 @@ class CoordinatorWishTest : public CoordinatorFixture {
     return job;
   }
   // The entry with the new size, after that of the only generation and that of cut 1.
-  static constexpr char kAnnouncement[] = "/runs/small/log/00000003";
+  static constexpr char kAnnouncement[] = "/runs/small/log/00000004";
   static constexpr char kMayNotBeInTheLog[] =
       "the run begins again from cut_0001_000001, and nothing is lost, but its change of size may "
       "not be in its log: the disk is away";
@@ -227,8 +227,8 @@ TEST_F(CoordinatorWishTest, AScaleIsALastCutAndThenTheNextGenerationWithTheNewJo
   ASSERT_TRUE(Leave(1, number).ok());
   EXPECT_EQ(state(), RESTARTING);
   const RunLog log = Log();
-  ASSERT_EQ(log.entries().size(), 3u);
-  const GenerationEntry& next = log.entries()[2].generation();
+  ASSERT_EQ(log.entries().size(), 4u);
+  const GenerationEntry& next = log.entries()[3].generation();
   EXPECT_EQ(next.generation(), 2u);
   EXPECT_EQ(next.cut(), "cut_0001_000001");
   EXPECT_EQ(next.began(), BEGAN_SCALE_ANNOUNCED);
@@ -246,7 +246,7 @@ TEST_F(CoordinatorWishTest, ASizeThatCannotBeAnnouncedIsNoFailureAndTheRunGoesOn
     BeginNewRun();
     StartRun();
     ASSERT_TRUE(Wish(WishRequest::SCALE, LargerJob()).ok());
-    Break("create /runs/small/log/00000003");
+    Break("create /runs/small/log/00000004");
     EXPECT_TRUE(Leave(1, 1).ok()) << "the cut is committed";
     EXPECT_EQ(state(), RESTARTING);
     EXPECT_EQ(reason(),
@@ -288,7 +288,7 @@ TEST_F(CoordinatorWishTest, ASizeWhoseAnnouncementCannotBeSyncedMayBeInTheLog) {
 TEST_F(CoordinatorWishTest, SoMayOneWhoseLinkHasFailedAndIsThereAllTheSame) {
   StartRunThatScales();
   disk_.SetHook([this](const std::string& operation) {
-    if (operation.rfind("hard_link /runs/small/log/00000003", 0) != 0) return absl::OkStatus();
+    if (operation.rfind("hard_link /runs/small/log/00000004", 0) != 0) return absl::OkStatus();
     disk_.Put(kAnnouncement, "");
     return absl::UnavailableError("the disk is away");
   });
@@ -298,7 +298,7 @@ TEST_F(CoordinatorWishTest, SoMayOneWhoseLinkHasFailedAndIsThereAllTheSame) {
 
 TEST_F(CoordinatorWishTest, ASizeWhoseLinkHasFailedAndIsNotThereIsNotAnnounced) {
   StartRunThatScales();
-  Break("hard_link /runs/small/log/00000003");
+  Break("hard_link /runs/small/log/00000004");
   EXPECT_TRUE(Leave(1, 1).ok());
   EXPECT_EQ(state(), RESTARTING);
   EXPECT_THAT(reason(), HasSubstr("change of size cannot be written into its log: no space left"));
@@ -308,7 +308,7 @@ TEST_F(CoordinatorWishTest, ASizeIsNotAnnouncedWhereAnotherCoordinatorHasBegunAL
   StartRunThatScales();
   bool is_superseded = false;
   disk_.SetHook([&](const std::string& operation) {
-    if (operation.rfind("create /runs/small/log/00000003", 0) == 0 &&
+    if (operation.rfind("create /runs/small/log/00000004", 0) == 0 &&
         !std::exchange(is_superseded, true)) {
       Supersede("cut_0001_000001");
     }
@@ -317,7 +317,7 @@ TEST_F(CoordinatorWishTest, ASizeIsNotAnnouncedWhereAnotherCoordinatorHasBegunAL
   EXPECT_TRUE(Leave(1, 1).ok()) << "the cut is committed";
   EXPECT_EQ(state(), RESTARTING);
   EXPECT_EQ(reason(), "another coordinator has begun a later generation");
-  EXPECT_EQ(Log().entries().size(), 3u);
+  EXPECT_EQ(Log().entries().size(), 4u);
 }
 
 TEST_F(CoordinatorWishTest, OfTwoScalesTheFirstCountsAndTheRunStaysInItsFolder) {

@@ -10,6 +10,7 @@
 #include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_identity.h"
+#include "common/checkpoint/job_of_run.h"
 #include "common/checkpoint/ledger.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/start_cut.h"
@@ -28,8 +29,29 @@ bool FollowsScale(const RunLog& log) {
          log.entries().back().generation().began() == BEGAN_SCALE_ANNOUNCED;
 }
 
+bool Drops(const ClaimRequest& request) {
+  return request.next_job && !request.ended.text().empty();
+}
+
+// Says in the log that the job of its newest generation is dropped.
+absl::Status AppendDropped(const ClaimRequest& request, RunLog* log) {
+  const GenerationEntry* last = log->last_generation();
+  const JobConfig* before = last == nullptr ? nullptr : JobToGoBackTo(log->entries(), last->job());
+  if (before == nullptr) return absl::FailedPreconditionError(request.ended.text());
+  RunLogEntry entry;
+  entry.set_unix_ms(static_cast<uint64_t>(request.unix_ms));
+  entry.mutable_dropped()->set_generation(last->generation());
+  entry.mutable_dropped()->set_change(JobChangeText(*before, last->job()));
+  *entry.mutable_dropped()->mutable_ended() = request.ended;
+  return log->Append(entry);
+}
+
 absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
-  if (log.has_left() || log.restarts_without_cut() < job.max_restarts()) return absl::OkStatus();
+  // Whose change of job is dropped has lost nothing to run on.
+  if (log.has_left() || DroppedChange(log.entries()) != nullptr ||
+      log.restarts_without_cut() < job.max_restarts()) {
+    return absl::OkStatus();
+  }
   std::string message = absl::StrCat("the run may restart ",
                                      Counted(static_cast<uint64_t>(job.max_restarts()), "time"),
                                      " without a cut between (max_restarts), and has done so");
@@ -57,14 +79,14 @@ absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const Run
   entry.set_generation(last->generation() + 1);
   entry.set_run_id(last->run_id());
   entry.set_cut(log.next_start());
-  if (request.next_job) {
-    RETURN_IF_ERROR(CheckJobChange(last->job(), request.job));
+  if (request.next_job && !Drops(request)) {
+    RETURN_IF_ERROR(CheckJobChange(*JobOfNext(log.entries()), request.job));
     *entry.mutable_job() = request.job;
     if (!request.from.empty()) entry.set_cut(request.from);
     entry.set_began(BEGAN_RESUME);
     return entry;
   }
-  *entry.mutable_job() = last->job();
+  *entry.mutable_job() = *JobOfNext(log.entries());
   // The folder may have been moved since.
   entry.mutable_job()->set_run_dir(request.job.run_dir());
   if (FollowsScale(log)) {
@@ -127,16 +149,30 @@ absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& en
     }
     claimed->judged_anew = BeginFrom(JobOfCut(log, entry.cut()), claimed->job, &claimed->position);
   }
-  if (!request.next_job || log.last_generation() == nullptr) return absl::OkStatus();
-  return CheckTrainingEnd(log.last_generation()->job(), claimed->job, claimed->position,
+  if (!request.next_job || Drops(request) || log.last_generation() == nullptr) {
+    return absl::OkStatus();
+  }
+  return CheckTrainingEnd(*JobOfNext(log.entries()), claimed->job, claimed->position,
                           claimed->ledger);
+}
+
+// An error: whether the log can be appended to any more is not known, or it cannot.
+absl::Status CompactIfDue(const ClaimRequest& request, ClaimedGeneration* claimed) {
+  RunLog& log = claimed->log;
+  if (log.number() - log.compacted_number() < request.compact_after) return absl::OkStatus();
+  const absl::Status status = log.Compact(static_cast<uint64_t>(request.unix_ms));
+  if (status.ok()) return status;
+  const absl::StatusOr<bool> foreign = log.HasForeignEntry();
+  if (!foreign.ok() || *foreign) return status;
+  claimed->warnings.push_back(absl::StrCat("the log is not compacted: ", status.message()));
+  return absl::OkStatus();
 }
 
 void TidyUp(FileSystem* file_system, ClaimedGeneration* claimed) {
   CutFolders cuts(claimed->job.run_dir(), claimed->generation, file_system);
   for (const absl::Status& status :
-       {claimed->log.RemoveDrafts(), cuts.RemoveUncommitted(claimed->log),
-        cuts.MoveLinks(claimed->log)}) {
+       {claimed->log.RemoveDrafts(), claimed->log.RemoveCompacted(kRemoveAtOnce),
+        cuts.RemoveUncommitted(claimed->log), cuts.MoveLinks(claimed->log)}) {
     if (!status.ok()) claimed->warnings.emplace_back(status.message());
   }
 }
@@ -163,11 +199,15 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
   CHECK(request.run_id != 0);
   const std::string& run_dir = request.job.run_dir();
   ASSIGN_OR_RETURN(RunLog log, RunLog::Open(run_dir, file_system, request.writer));
+  // If somebody has dropped it already, the log has another job.
+  if (Drops(request) && log.end() == nullptr && DroppedChange(log.entries()) == nullptr) {
+    RETURN_IF_ERROR(AppendDropped(request, &log));
+  }
   ClaimedGeneration claimed(std::move(log));
   RunLogEntry entry;
   const bool finished = claimed.log.end() != nullptr;
   if (finished) {
-    if (request.next_job) {
+    if (request.next_job && !Drops(request)) {
       return absl::FailedPreconditionError(
           absl::StrCat("the run in ", run_dir, " has finished: there is nothing to resume"));
     }
@@ -183,6 +223,7 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
   RETURN_IF_ERROR(BeginFromCut(request, entry.generation(), file_system, &claimed));
   entry.set_unix_ms(static_cast<uint64_t>(request.unix_ms));
   RETURN_IF_ERROR(claimed.log.Append(entry));
+  RETURN_IF_ERROR(CompactIfDue(request, &claimed));
   TidyUp(file_system, &claimed);
   return claimed;
 }

@@ -8,6 +8,7 @@
 #ifndef SATRAP_DEPLOY_COORDINATOR_GENERATION_CLAIM_H_
 #define SATRAP_DEPLOY_COORDINATOR_GENERATION_CLAIM_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -23,6 +24,12 @@
 
 namespace satrap {
 
+// 1,000 entries are half a day at a cut every 45 s, and are read in a tenth of a second.
+inline constexpr size_t kCompactAfter = 1000;
+// How many files of the log are removed at a time: a log of an older build may have many, and
+// nobody shall wait for them all.
+inline constexpr size_t kRemoveAtOnce = 2000;
+
 struct ClaimRequest {
   // Its run_dir is the run's folder, absolute. The rest is the job of a run that begins; a run that
   // goes on has its job in the log.
@@ -32,11 +39,15 @@ struct ClaimRequest {
   // the newest.
   bool next_job = false;
   std::string from;
-  // How the generation before ended, if it was lost or has failed. May be empty.
+  // How the generation before ended, if it was lost or has failed. May be empty. With next_job: the
+  // newest generation's job cannot be started where the run is, for this reason. It is dropped, as
+  // by a coordinator that meets such a reason (job_trial.h), and `job` is not read.
   Ending ended;
   uint64_t writer = 0;  // random, of this process: names the drafts of its log entries
   uint64_t run_id = 0;  // random, != 0: of a run that begins
   int64_t unix_ms = 0;  // now
+  // The log is compacted when it has so many entries since it was last.
+  size_t compact_after = kCompactAfter;
 };
 
 struct ClaimedGeneration {
@@ -58,8 +69,10 @@ struct ClaimedGeneration {
 
 // Claims the next generation. If the run has finished (log.end() != null), it claims none and
 // returns the last one. Then it removes what earlier generations have left without committing it:
-// folders of cuts, drafts. Errors, with nothing claimed:
-//   ALREADY_EXISTS        another coordinator has claimed at the same time: start again
+// folders of cuts, drafts; and it compacts the log if that is due. The job is the request's in a
+// run that begins or is resumed, and otherwise the log's (JobOfNext in job_of_run.h). Errors, with
+// nothing claimed:
+//   ALREADY_EXISTS, ABORTED  another coordinator has claimed at the same time: start again
 //   FAILED_PRECONDITION   more than max_restarts restarts without a cut between; a finished run is
 //                         to be resumed; the log has no cut `from`
 //   INVALID_ARGUMENT      next_job changes what must not change (common/config/job_change.h), or

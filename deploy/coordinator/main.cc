@@ -208,7 +208,7 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
   CoordinatorOptions options;
   options.writer = RandomId();
   absl::StatusOr<ClaimedGeneration> claimed = Claim(flags, options.writer);
-  if (absl::IsAlreadyExists(claimed.status())) {
+  if (absl::IsAlreadyExists(claimed.status()) || absl::IsAborted(claimed.status())) {
     const std::string text = absl::StrCat("another coordinator has claimed the generation: ",
                                           claimed.status().message());
     logger.Warning(text);

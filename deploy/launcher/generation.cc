@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/config/score_on_cpu.h"
+#include "common/file/file_history.h"
 #include "common/role/role_flags.h"
 #include "common/thread/clock.h"
 #include "deploy/launcher/child_process.h"
@@ -23,6 +24,8 @@ namespace {
 
 // How long processes may take to be gone that were killed: the kernel frees their memory meanwhile.
 constexpr int64_t kGoneMs = 60000;
+constexpr int64_t kLogPeriodMs = 10000;
+
 constexpr Role kStartOrder[] = {COORDINATOR, EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER,
                                 NN_WORKER};
 
@@ -140,6 +143,12 @@ absl::Status Generation::Reap() {
       process.wait_status = exit.wait_status;
       process.ended_ms = MonotonicMs();
     }
+  }
+  if (MonotonicMs() < next_cut_ms_) return absl::OkStatus();
+  next_cut_ms_ = MonotonicMs() + kLogPeriodMs;
+  for (const RoleProcess& process : processes_) {
+    // On a full disk it grows on, or rather cannot.
+    CutForeignFile(process.log_path, FileLimits()).IgnoreError();
   }
   return absl::OkStatus();
 }

@@ -49,8 +49,9 @@ class Generation {
   // program for them was not built. REQUIRES: no process of an earlier generation runs
   absl::Status Start(const JobConfig& job, uint64_t number,
                      const std::vector<std::string>& coordinator_flags);
-  // Notes the processes that have ended. If the starter was lost, and with it all of them, another
-  // one takes its place: errors as ProcessStarter::Replace.
+  // Notes the processes that have ended, and every few seconds cuts logs that have become too long
+  // (common/file/file_history.h). If the starter was lost, and with it all processes, another one
+  // takes its place: errors as ProcessStarter::Replace.
   absl::Status Reap();
   // Waits until each process but the coordinator has ended, or the time is over.
   absl::Status WaitForRoles(int64_t timeout_ms);
@@ -78,6 +79,7 @@ class Generation {
   const std::string bin_dir_;
   std::vector<RoleProcess> processes_;
   absl::Status starter_loss_;
+  int64_t next_cut_ms_ = 0;  // of the logs
 };
 
 // The path as a user would type it: relative if it is below the current folder.

@@ -11,7 +11,6 @@
 #include "absl/types/optional.h"
 #include "common/base/shortage.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/file_system.h"
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
@@ -21,6 +20,7 @@
 #include "common/thread/wall_clock.h"
 #include "deploy/launcher/generation.h"
 #include "deploy/launcher/generation_cause.h"
+#include "deploy/launcher/job_file.h"
 #include "deploy/launcher/pause_server.h"
 #include "deploy/launcher/process_starter.h"
 #include "deploy/launcher/restart_count.h"
@@ -55,8 +55,10 @@ constexpr char kCameTooLate[] =
 struct Launcher::Rep {
   Rep(const JobConfig& job, const RunFolder& folder, const LaunchOptions& options);
   absl::Status Begin(const std::string& bin_dir);
-  absl::Status StartGeneration();
-  absl::Status WriteJob(bool required);
+  // `drops_change`: the log's job cannot be started, as `next_cause` says.
+  absl::Status StartGeneration(bool drops_change = false);
+  // Goes back if the log's job cannot be started here (run_progress.h); returns what to tell.
+  absl::StatusOr<std::string> StartGenerationOrGoBack();
   RunEnd Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
              absl::FunctionRef<void(const std::string&)> on_message);
   // Waits until a process ends, a signal comes, or the time is over.
@@ -124,24 +126,40 @@ absl::Status Launcher::Rep::Begin(const std::string& bin_dir) {
   generation = std::make_unique<Generation>(starter.get(), folder, bin_dir);
   ASSIGN_OR_RETURN(progress, ReadRunProgress(folder->path()));
   generations_before = progress.generation;
-  return StartGeneration();
+  ASSIGN_OR_RETURN(const std::string dropped, StartGenerationOrGoBack());
+  if (!dropped.empty()) warnings.push_back(dropped);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Launcher::Rep::StartGenerationOrGoBack() {
+  const absl::Status started = StartGeneration();
+  if (started.ok()) return "";
+  if (ShortageOf(started) != Shortage::kNone) return started;  // no fault of the job
+  ASSIGN_OR_RETURN(const std::string why, GoBack(started, job, &progress));
+  next_cause = EndingOf(Ending::OTHER, std::string(started.message()));
+  RETURN_IF_ERROR(StartGeneration(/*drops_change=*/true));
+  return why;
 }
 
 // REQUIRES: `progress` is up to date
-absl::Status Launcher::Rep::StartGeneration() {
+absl::Status Launcher::Rep::StartGeneration(bool drops_change) {
   // Until a coordinator has claimed a generation for it, the launcher's own job is the next one.
-  const bool is_next_job = options.next_job && progress.generation == generations_before;
+  const bool is_next_job =
+      !drops_change && options.next_job && progress.generation == generations_before;
   if (!is_next_job && progress.job.has_value()) job = *progress.job;
-  RETURN_IF_ERROR(WriteJob(/*required=*/is_next_job || progress.generation == 0));
+  ASSIGN_OR_RETURN(const std::string warning,
+                   WriteJobFile(folder->JobPath(), job, is_next_job || progress.generation == 0));
+  if (!warning.empty()) warnings.push_back(warning);
   std::vector<std::string> flags = {
       absl::StrCat("--config=", folder->JobPath()),
       absl::StrCat("--listen=", generation->coordinator_address()),
   };
-  if (next_cause.has_value()) AddFlagsOf(*next_cause, &flags);
+  // Whoever resumes a run asks for a job, whatever ended the try before.
+  if (next_cause.has_value() && !is_next_job) AddFlagsOf(*next_cause, &flags);
   if (is_next_job && !options.from_cut.empty()) {
     flags.push_back(absl::StrCat("--from=", options.from_cut));
   }
-  if (is_next_job) flags.push_back("--next_job");
+  if (is_next_job || drops_change) flags.push_back("--next_job");
   RETURN_IF_ERROR(generation->Start(job, progress.generation + 1, flags));
   // A channel of its own: one that knows the coordinator before would wait before it tries again.
   ASSIGN_OR_RETURN(
@@ -156,18 +174,6 @@ absl::Status Launcher::Rep::StartGeneration() {
   silent_ms = 0;
   over_ms = 0;
   next_status_ms = 0;
-  return absl::OkStatus();
-}
-
-// Where the log has the job, the file only shows it to people and tells the coordinator the run's
-// folder, which the old one does, too. So a full disk must not end the run here.
-absl::Status Launcher::Rep::WriteJob(bool required) {
-  const std::string text = ResolvedJobText(job);
-  const auto written = ReadFile(folder->JobPath(), DiskFileSystem());
-  if (written.ok() && *written == text) return absl::OkStatus();
-  const absl::Status status = WriteFileAtomically(folder->JobPath(), text);
-  if (status.ok() || required || !written.ok() || written->empty()) return status;
-  warnings.push_back(absl::StrCat(status.message(), "; it shows an older job of this run"));
   return absl::OkStatus();
 }
 
@@ -288,8 +294,10 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
                           (!cut_before.has_value() || progress.cut->cut() != cut_before->cut());
   if (is_new_cut) restarts.OnCut();
   int64_t pause_ms = 0;
-  // One that left with its cut for another size, which could not be announced, has not failed.
-  if (!IsScaled() && !(is_new_cut && progress.cut->leave() && status.state() == RESTARTING)) {
+  // One that left with its cut for another size, which is not announced, or dropped, has not
+  // failed.
+  if (!IsScaled() && !progress.drops_newest &&
+      !(is_new_cut && progress.cut->leave() && status.state() == RESTARTING)) {
     const absl::StatusOr<int64_t> pause = restarts.AddFailure(cause.ending, job.max_restarts());
     if (!pause.ok()) {
       return Failed(absl::StrCat(cause.full, pause.status().message()), cause.ending);
@@ -303,9 +311,12 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   if (!IsScaled()) next_cause = cause.ending;
   absl::optional<RunEnd> end = Pause(pause_ms, cause.ending);
   if (end.has_value()) return end;
-  const absl::Status started = StartGeneration();
-  if (ShortageOf(started) != Shortage::kNone) return Restart(CauseOf(started), on_message);
-  if (!started.ok()) return Failed(std::string(started.message()));
+  const absl::StatusOr<std::string> dropped = StartGenerationOrGoBack();
+  if (ShortageOf(dropped.status()) != Shortage::kNone) {
+    return Restart(CauseOf(dropped.status()), on_message);
+  }
+  if (!dropped.ok()) return Failed(std::string(dropped.status().message()));
+  if (!dropped->empty()) on_message(*dropped);
   times.started_unix_ms = UnixMs();
   restart_times.push_back(times);
   return absl::nullopt;

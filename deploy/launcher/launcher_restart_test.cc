@@ -192,6 +192,40 @@ TEST_F(LauncherTest, TheNextGenerationHasTheProcessesOfTheNewestJobOfTheLog) {
   ExpectNobodyIsLeft();
 }
 
+// As with a size that wants cards where the programs were built without CUDA.
+TEST_F(LauncherTest, ASizeThatCannotBeStartedIsDroppedAndTheRunGoesOnAsItWas) {
+  AppendGeneration(1);
+  CommitCut(1, 1, 100);
+  ScriptCoordinator("state: RUNNING generation: 1");
+  JobConfig wanted = job_;
+  wanted.mutable_nn_worker()->set_device(NnWorkerConfig::CUDA);
+  const RunEnd end =
+      Run([] {}, {},
+          [&](const StatusAnswer& status) {
+            if (status.state() != RUNNING || status.generation() != 1) return messages_.size() < 2;
+            AppendToLog(
+                "generation { generation: 2 began: BEGAN_SCALE_ANNOUNCED cut: 'cut_0001_000001' "
+                "job { " +
+                wanted.ShortDebugString() + " } }");
+            SetStatus("state: RESTARTING generation: 1 ending { why: ASKED text: 'scaled' }");
+            on_message_ = [this] {
+              if (messages_.size() == 2) SetStatus("state: RUNNING generation: 3");
+            };
+            return true;
+          });
+  EXPECT_EQ(end.kind, RunEnd::DISMISSED);
+  ASSERT_THAT(messages_, SizeIs(2));
+  EXPECT_THAT(
+      messages_[1],
+      AllOf(HasSubstr("the change of the job is dropped: nn_worker.device from CPU to CUDA"),
+            HasSubstr("because it was built without CUDA")));
+  const std::string args = ArgsOf("coordinator0");
+  const std::string last = args.substr(args.rfind("--config"));
+  EXPECT_THAT(last, AllOf(HasSubstr("--next_job"), HasSubstr("--cause=cannot train on a GPU")));
+  EXPECT_THAT(ContentOf(dir_ + "/run/job.textproto"), Not(HasSubstr("CUDA")));
+  ExpectNobodyIsLeft();
+}
+
 TEST_F(LauncherTest, AResumedJobIsTheNextOneUntilAGenerationHasIt) {
   job_.set_max_restarts(5);
   AppendGeneration(4);

@@ -1,10 +1,13 @@
 #include "deploy/launcher/run_progress.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/job_of_run.h"
 #include "common/checkpoint/manifest.h"
+#include "common/config/job_change.h"
 #include "deploy/launcher/cut_check.h"
 #include "deploy/report/run_report.h"
 
@@ -13,6 +16,7 @@ namespace {
 
 // Rank 0's phase once it scores the test stream: nothing is trained any more.
 constexpr char kTesting[] = "testing";
+constexpr int64_t kLongestPauseMs = 30000;
 
 std::vector<Restart> RestartsOf(const RunLog& log) {
   std::vector<Restart> restarts;
@@ -24,6 +28,7 @@ std::vector<Restart> RestartsOf(const RunLog& log) {
     restart.set_generation(entry.generation().generation());
     restart.set_began(entry.generation().began());
     restart.set_cause(CauseText(entry.generation()));
+    restart.set_from_step(entry.generation().from_step());
     const CutEntry* cut = log.FindCut(entry.generation().cut());
     if (cut != nullptr) restart.set_from_step(cut->step());
     restarts.push_back(std::move(restart));
@@ -46,7 +51,13 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
   if (const GenerationEntry* newest = log.last_generation(); newest != nullptr) {
     progress.generation = newest->generation();
     progress.began = newest->began();
-    progress.job = newest->job();
+    progress.job = *JobOfNext(log.entries());
+    progress.drops_newest = DroppedChange(log.entries()) != nullptr;
+    const JobConfig* before = JobToGoBackTo(log.entries(), *progress.job);
+    if (before != nullptr) progress.job_before = *before;
+  }
+  for (const RunLogEntry& entry : log.entries()) {
+    if (entry.has_dropped()) progress.dropped.push_back(entry.dropped());
   }
   if (const std::string start = log.next_start(); !start.empty()) {
     const CutEntry* entry = log.FindCut(start);
@@ -63,6 +74,21 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
   progress.restarts = RestartsOf(log);
   if (const EndEntry* end = log.end(); end != nullptr) progress.result = end->result();
   return progress;
+}
+
+absl::StatusOr<std::string> GoBack(const absl::Status& started, const JobConfig& job,
+                                   RunProgress* progress) {
+  if (!absl::IsFailedPrecondition(started) || !progress->job_before.has_value()) return started;
+  // What somebody has just asked for is refused, and nothing has changed.
+  if (!JobChangeText(*progress->job, job).empty()) return started;
+  const std::string change = JobChangeText(*progress->job_before, job);
+  progress->job = progress->job_before;
+  return absl::StrCat("the change of the job is dropped: ", change, "\n  ", started.message());
+}
+
+int64_t PauseMs(int restarts_since_cut) {
+  if (restarts_since_cut == 0) return 0;
+  return std::min(kLongestPauseMs, int64_t{1000} << std::min(restarts_since_cut - 1, 10));
 }
 
 std::string BeginningText(const RunProgress& progress) {

@@ -20,9 +20,14 @@ namespace satrap {
 
 // How far a run has come, by its log.
 struct RunProgress {
-  uint64_t generation = 0;    // the newest; 0: none has begun
-  Began began = BEGAN_START;  // why it did
-  absl::optional<JobConfig> job;
+  uint64_t generation = 0;        // the newest; 0: none has begun
+  Began began = BEGAN_START;      // why it did
+  absl::optional<JobConfig> job;  // the next generation's (JobOfNext in job_of_run.h)
+  // The changes of the job that were dropped, in their order.
+  std::vector<DroppedEntry> dropped;
+  bool drops_newest = false;  // the last of them by the newest generation
+  // If no generation of `job` can be started: the one to go back to (JobToGoBackTo).
+  absl::optional<JobConfig> job_before;
   absl::optional<CutEntry> cut;      // what the next generation begins from (RunLog::next_start)
   uint64_t cut_unix_ms = 0;          // when it was committed
   uint64_t cut_samples = 0;          // trained when it was taken; 0 if its manifest cannot be read
@@ -32,6 +37,15 @@ struct RunProgress {
 
 // DATA_LOSS as RunLog::Open.
 absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir);
+
+// After `started` has said why the processes of the next generation cannot be started with `job`:
+// if that is the log's, on trial, and no new attempt would help (FAILED_PRECONDITION), makes
+// progress->job the one before and returns what to tell; else `started`.
+absl::StatusOr<std::string> GoBack(const absl::Status& started, const JobConfig& job,
+                                   RunProgress* progress);
+
+// Before the next generation: 0, 1, 2, 4, ... 30 s.
+int64_t PauseMs(int restarts_since_cut);
 
 // "step 1,200 (cut_0001_000004)", or "the beginning".
 std::string BeginningText(const RunProgress& progress);

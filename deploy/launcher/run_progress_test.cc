@@ -111,6 +111,60 @@ TEST_F(RunProgressTest, TellsWhyEachGenerationAfterTheFirstBegan) {
   EXPECT_EQ(progress.cut_unix_ms, 5000u);
 }
 
+TEST_F(RunProgressTest, ADroppedChangeIsToldAndTheJobOfBeforeIsTheNext) {
+  Append("generation { generation: 1 job { name: 'first' } }");
+  Append("running { generation: 1 }");
+  Append("generation { generation: 2 began: BEGAN_SCALE_ANNOUNCED job { name: 'second' } }");
+  EXPECT_EQ(Read().job->name(), "second");
+  EXPECT_EQ(Read().job_before->name(), "first");
+  Append("generation { generation: 3 began: BEGAN_SCALED job { name: 'second' } }");
+  Append("dropped { generation: 3 change: 'name' ended { text: 'no card' } }");
+  const RunProgress progress = Read();
+  EXPECT_EQ(progress.job->name(), "first");
+  EXPECT_TRUE(progress.drops_newest);
+  ASSERT_EQ(progress.dropped.size(), 1u);
+  EXPECT_EQ(progress.dropped[0].ended().text(), "no card");
+  Append("generation { generation: 4 began: BEGAN_RESTART job { name: 'first' } }");
+  EXPECT_FALSE(Read().drops_newest);
+  EXPECT_FALSE(Read().job_before.has_value());
+}
+
+TEST_F(RunProgressTest, ACompactedLogTellsTheSameOfItsGenerations) {
+  Append("generation { generation: 1 began: BEGAN_START }");
+  Append("cut { generation: 1 cut: 'cut_0001_000001' step: 800 }");
+  Append(
+      "generation { generation: 2 cut: 'cut_0001_000001' began: BEGAN_RESTART ended { text: "
+      "'killed' } }");
+  Append("cut { generation: 2 cut: 'cut_0002_000001' step: 900 }");
+  auto log = RunLog::Open(dir_, DiskFileSystem());
+  ASSERT_TRUE(log.ok() && log->Compact(1).ok() && log->RemoveCompacted(100).ok());
+  const RunProgress progress = Read();
+  ASSERT_EQ(progress.restarts.size(), 1u);
+  EXPECT_EQ(progress.restarts[0].from_step(), 800u) << "the cut's own entry is gone";
+  EXPECT_EQ(progress.restarts[0].cause(), "killed");
+  EXPECT_EQ(progress.cut->step(), 900u);
+}
+
+TEST_F(RunProgressTest, OnlyAJobOfTheLogThatCannotBeStartedIsGoneBackFrom) {
+  RunProgress progress;
+  progress.job.emplace().set_name("second");
+  const JobConfig asked = *progress.job;
+  const absl::Status no_card = absl::FailedPreconditionError("no card");
+  EXPECT_EQ(GoBack(no_card, asked, &progress).status(), no_card) << "there is none before";
+  progress.job_before.emplace().set_name("first");
+  JobConfig other;
+  other.set_name("third");
+  EXPECT_EQ(GoBack(no_card, other, &progress).status(), no_card)
+      << "somebody has just asked for it";
+  const absl::Status busy = absl::UnavailableError("no process can be started");
+  EXPECT_EQ(GoBack(busy, asked, &progress).status(), busy) << "it may go the next time";
+  const auto told = GoBack(no_card, asked, &progress);
+  ASSERT_TRUE(told.ok());
+  EXPECT_EQ(*told,
+            "the change of the job is dropped: name from \"first\" to \"second\"\n  no card");
+  EXPECT_EQ(progress.job->name(), "first");
+}
+
 TEST_F(RunProgressTest, ACauseThatReadsLikeAWishIsALoss) {
   Append("generation { generation: 1 began: BEGAN_START }");
   Append("generation { generation: 2 began: BEGAN_RESTART ended { text: 'scale' } }");

@@ -1,6 +1,7 @@
 #include "nn_worker/report/metrics_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,10 +13,15 @@
 namespace satrap {
 namespace {
 
+int OpenToAppend(const std::string& path) {
+  return open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+}
+
 // One thread at a time.
 class AppendedFile {
  public:
-  explicit AppendedFile(int fd) : fd_(fd) {}
+  AppendedFile(std::string path, const FileLimits& limits, int fd)
+      : path_(std::move(path)), limits_(limits), fd_(fd) {}
   ~AppendedFile() { close(fd_); }
   AppendedFile(const AppendedFile&) = delete;
   AppendedFile& operator=(const AppendedFile&) = delete;
@@ -33,21 +39,36 @@ class AppendedFile {
       written += static_cast<size_t>(more);
     }
     broken_ = false;
+    CutIfTooLong();
     return true;
   }
 
  private:
-  const int fd_;
+  // If no new file can be opened, the old one goes on under its new name.
+  void CutIfTooLong() {
+    struct stat file;
+    if (fstat(fd_, &file) != 0 || !S_ISREG(file.st_mode) || file.st_size <= limits_.bytes) return;
+    if (!MoveToHistory(path_, limits_.older).ok()) return;
+    const int next = OpenToAppend(path_);
+    if (next < 0) return;
+    close(fd_);
+    fd_ = next;
+  }
+
+  const std::string path_;
+  const FileLimits limits_;
+  int fd_;
   bool broken_ = false;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<MetricsFile>> MetricsFile::Create(const std::string& run_dir) {
+absl::StatusOr<std::unique_ptr<MetricsFile>> MetricsFile::Create(const std::string& run_dir,
+                                                                 const FileLimits& limits) {
   const std::string path = run_dir + "/metrics.jsonl";
-  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  const int fd = OpenToAppend(path);
   if (fd < 0) return FileError("open", path);
-  auto file = std::make_shared<AppendedFile>(fd);
+  auto file = std::make_shared<AppendedFile>(path, limits, fd);
   return std::unique_ptr<MetricsFile>(new MetricsFile(
       [file = std::move(file)](absl::string_view line) { return file->WriteLine(line); }));
 }

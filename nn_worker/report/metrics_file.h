@@ -1,4 +1,5 @@
-// RUN/metrics.jsonl: one JSON object per line, written as it happens, for plotting a run.
+// RUN/metrics.jsonl: one JSON object per line, written as it happens, for plotting a run. When it
+// is too long it becomes metrics.jsonl.1, and a new one begins (common/file/file_history.h).
 //
 // A line that cannot be written is lost; the run goes on, and does not wait for the disk
 // (line_writer.h). Thread-safe.
@@ -12,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/file/file_history.h"
 #include "nn_worker/report/line_writer.h"
 
 namespace satrap {
@@ -19,7 +21,8 @@ namespace satrap {
 class MetricsFile {
  public:
   // Opens the file in `run_dir` to append to it, or creates it. Errors name the file.
-  static absl::StatusOr<std::unique_ptr<MetricsFile>> Create(const std::string& run_dir);
+  static absl::StatusOr<std::unique_ptr<MetricsFile>> Create(const std::string& run_dir,
+                                                             const FileLimits& limits = {});
 
   // `line` has no newline.
   void Append(absl::string_view line) { writer_.Append(line); }

@@ -40,6 +40,38 @@ TEST(MetricsFileTest, AFullDiskIsCountedAndEndsNothing) {
   EXPECT_EQ((*file)->trouble().hangs_seconds, 0);
 }
 
+TEST(MetricsFileTest, AFileThatIsTooLongBecomesHistory) {
+  const std::string dir = testing::TempDir() + "/metrics_history_test";
+  std::filesystem::remove_all(dir);
+  std::filesystem::create_directories(dir);
+  auto file = MetricsFile::Create(dir, {/*bytes=*/10, /*older=*/2});
+  ASSERT_TRUE(file.ok()) << file.status();
+  for (const char* line : {"first line", "second line", "third line", "4"}) (*file)->Append(line);
+  file->reset();  // writes what waits
+  const auto first_line = [&dir](const std::string& name) {
+    std::ifstream text(dir + "/" + name);
+    std::string line;
+    std::getline(text, line);
+    return line;
+  };
+  EXPECT_EQ(first_line("metrics.jsonl"), "4");
+  EXPECT_EQ(first_line("metrics.jsonl.1"), "third line");
+  EXPECT_EQ(first_line("metrics.jsonl.2"), "second line");
+  EXPECT_FALSE(std::filesystem::exists(dir + "/metrics.jsonl.3"));
+}
+
+TEST(MetricsFileTest, WhereTheFolderTakesNoNewFileTheOldOneGoesOn) {
+  const std::string dir = testing::TempDir() + "/metrics_without_folder_test";
+  std::filesystem::remove_all(dir);
+  std::filesystem::create_directories(dir);
+  auto file = MetricsFile::Create(dir, {/*bytes=*/10, /*older=*/2});
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::filesystem::remove_all(dir);
+  (*file)->Append("a line that is too long");
+  (*file)->Append("and one more");
+  EXPECT_EQ((*file)->trouble().dropped, 0u);
+}
+
 TEST(MetricsFileTest, AFolderThatIsNotThereIsNamed) {
   const auto file = MetricsFile::Create("/nonexistent/run");
   ASSERT_FALSE(file.ok());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "tests/fault/fault_fixture.h"
 
 namespace satrap {
@@ -88,6 +89,23 @@ TEST_F(ScaleTest, ASyncRunThatIsKilledAndScaledGetsTheModelOfAnUndisturbedOne) {
   Scale(run, {"embedding_ps.replicas=3"});
   ExpectFinished(WaitFor(run, kSecondsToEnd), kRecords);
   EXPECT_EQ(ModelDigest(), undisturbed);
+}
+
+// No machine of a test has the programs and the card for it.
+TEST_F(ScaleTest, ASizeThatCannotBeginIsNamedAndTheRunGoesOnAsItWas) {
+  const Command run = StartRun(WriteCountingJob(kRecords), {"--set", "mode=HYBRID"});
+  ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
+  const CommandEnd scaled = Satrap({"scale", RunDir(), "nn_worker.device=CUDA"});
+  EXPECT_EQ(scaled.exit_code, 1) << scaled.out;
+  EXPECT_THAT(scaled.err, testing::HasSubstr("goes on as before, because the change could not "
+                                             "begin: nn_worker.device from CPU to CUDA"));
+  const int cuts = Cuts();
+  EXPECT_TRUE(WaitForCuts(cuts + 1)) << ReadFile(run.err_path);
+  EXPECT_EQ(Satrap({"stop", RunDir()}).exit_code, 0);
+  WaitFor(run, kSecondsToEnd);
+  const CommandEnd refused = Resume({"--set", "nn_worker.device=CUDA"});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  ExpectFinished(Resume(), kRecords);
 }
 
 }  // namespace

@@ -163,6 +163,7 @@ WorldShape WorldShape::Draw(uint64_t seed) {
   }
   shape.frozen = RandomBits(seed, 107, 3) % 16 == 0;
   if (shape.ordered && RandomBits(seed, 109) % 3 == 0) shape.step_clip_norm = 1.25;
+  shape.compact_after = 1 + RandomBits(seed, 113) % 8;
   return shape;
 }
 

@@ -25,6 +25,7 @@ struct WorldShape {
   int epochs = 1;
   int global_batch_size = 4;
   int queue_capacity_parts = 1;
+  size_t compact_after = 1000;  // entries of the run's log
   int evaluate_every_steps = 0;
   double evaluate_every_seconds = 0;
   // Rows of each split, by stream.
@@ -33,8 +34,7 @@ struct WorldShape {
   bool has_non_finite_steps = false;
   int max_steps = 0;  // 0: no limit
   int shuffle_rows = 0;
-  int parse_threads = 1;
-  int prefetch_parts = 1;
+  int parse_threads = 1, prefetch_parts = 1;
   bool has_valid = true;
   bool evaluate_at_epoch_end = true;
   Metric metric = AUC;

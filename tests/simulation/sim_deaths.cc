@@ -12,6 +12,7 @@ constexpr uint64_t kPlanStream = 83;  // of RandomBits; sim_data.cc has its own
 constexpr uint64_t kEndStream = 85;
 constexpr int kMaxEnds = 3;
 constexpr uint64_t kClaimStream = 87;
+constexpr uint64_t kResumeStream = 89;
 constexpr uint64_t kMostOperations = 40;
 constexpr uint64_t kMostLogOperations = 12;
 constexpr uint64_t kMostClaimOperations = 24;
@@ -71,6 +72,7 @@ LifeEnd DeathPlan::DrawEnd(uint64_t seed, uint64_t life) {
   end.other_replicas = random.Below(2) == 0;
   end.all_at_once = random.Below(4) == 0;
   end.seed = random.Next();
+  end.cannot_begin = end.how == LifeEnd::kScaleWish && random.Below(2) == 0;
   return end;
 }
 
@@ -104,6 +106,11 @@ int64_t DeathPlan::RivalAt(int life) const {
   return 1 + static_cast<int64_t>(random.Below(kMostClaimOperations));
 }
 
+bool DeathPlan::ResumesWithWrongJob(int life) const {
+  if (seed == 0) return false;
+  return SplitMix64(RandomBits(seed, static_cast<uint64_t>(life), kResumeStream)).Below(3) == 0;
+}
+
 std::string DeathPlan::Describe() const {
   constexpr const char* kHows[] = {"a death",         "a loss of power", "another launcher",
                                    "a failing write", "a wish to stop",  "a wish to scale",
@@ -115,7 +122,8 @@ std::string DeathPlan::Describe() const {
         end.how == LifeEnd::kDeath && end.at_act > 0 ? absl::StrCat(" and ", end.at_act, " acts")
                                                      : "",
         end.all_at_once ? ", of all processes" : "", ", the next life ", end.next_after_us,
-        " us later", end.other_replicas ? " with other replicas" : "");
+        " us later", end.other_replicas ? " with other replicas" : "",
+        end.cannot_begin ? ", and the size cannot begin" : "");
   }
   for (const int64_t wish : cut_wishes) {
     absl::StrAppend(&text, "; a wish for a cut after ", wish, " events");

@@ -12,6 +12,9 @@
 
 namespace satrap::simulation {
 
+// The `stop_seconds` of a job that no process can run: it stands for a device that is not there.
+inline constexpr double kCannotBegin = 1234;
+
 // What becomes of one process of a life, in microseconds after the death that ends the life.
 struct ProcessEnd {
   int64_t stands_still_us = 0;  // first
@@ -41,6 +44,7 @@ struct LifeEnd {
   bool disk_is_full = false;    // and with which error
   int64_t next_after_us = 0;    // when the next life begins
   bool other_replicas = false;  // the next life has other numbers of replicas
+  bool cannot_begin = false;    // the size that is wished for cannot run
 
   // As a launcher that sees a death does: SIGKILL for all, at once.
   bool all_at_once = false;
@@ -67,6 +71,8 @@ struct DeathPlan {
   // In the middle of whose claim another coordinator claims the same generation: before this
   // many-th operation on the disk, from 1. 0: no other one claims.
   int64_t RivalAt(int life) const;
+  // Whether the job with which somebody resumes the run, as life `life`, cannot run.
+  bool ResumesWithWrongJob(int life) const;
   std::string Describe() const;
 };
 

@@ -8,9 +8,46 @@
 
 namespace satrap::simulation {
 
-History::History(const WorldShape& shape, ReadCut read_cut,
+namespace {
+
+const GenerationEntry* FindGeneration(const std::vector<RunLogEntry>& entries, uint64_t number) {
+  for (const RunLogEntry& entry : entries) {
+    if (entry.has_generation() && entry.generation().generation() == number) {
+      return &entry.generation();
+    }
+  }
+  return nullptr;
+}
+
+const CutEntry* FindCut(const std::vector<RunLogEntry>& entries, const std::string& cut) {
+  for (const RunLogEntry& entry : entries) {
+    if (entry.has_cut() && entry.cut().cut() == cut) return &entry.cut();
+  }
+  return nullptr;
+}
+
+// The generation of the last RUNNING or CUT; 0: none.
+uint64_t LastThatRan(const std::vector<RunLogEntry>& entries) {
+  uint64_t ran = 0;
+  for (const RunLogEntry& entry : entries) {
+    if (entry.has_running()) ran = entry.running().generation();
+    if (entry.has_cut()) ran = entry.cut().generation();
+  }
+  return ran;
+}
+
+bool IsSame(const google::protobuf::Message& a, const google::protobuf::Message& b) {
+  return a.SerializeAsString() == b.SerializeAsString();
+}
+
+}  // namespace
+
+History::History(const WorldShape& shape, ReadCut read_cut, IsThere is_there,
                  std::function<void(std::string)> violated)
-    : shape_(shape), read_cut_(std::move(read_cut)), violated_(std::move(violated)) {
+    : shape_(shape),
+      read_cut_(std::move(read_cut)),
+      is_there_(std::move(is_there)),
+      violated_(std::move(violated)) {
   marked_[""];
 }
 
@@ -31,32 +68,149 @@ const SimTraining::State& History::StateOf(const std::string& cut) const {
   return state->second;
 }
 
-void History::OnLog(const std::vector<RunLogEntry>& entries, bool acknowledged) {
-  std::vector<std::string> serialised;
-  for (const RunLogEntry& entry : entries) serialised.push_back(entry.SerializeAsString());
-  for (size_t i = 0; i < acknowledged_.size(); ++i) {
-    if (i < serialised.size() && serialised[i] == acknowledged_[i]) continue;
-    violated_(absl::StrCat("entry ", i + 1, " of the log was acknowledged and is ",
-                           i < serialised.size() ? "another one" : "gone"));
+void History::OnLog(const RunLog& log, bool acknowledged) {
+  OnLog(log.entries(), acknowledged, log.compacted_number(),
+        log.entries().size() - (log.number() - log.compacted_number()));
+  cuts_ += static_cast<int>(log.left_out_cuts());
+}
+
+void History::OnLog(const std::vector<RunLogEntry>& entries, bool acknowledged, size_t compacted,
+                    size_t kept) {
+  std::vector<Known> log;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    log.push_back({i < kept ? compacted : compacted + 1 + i - kept, entries[i]});
   }
+  CheckAcknowledged(log, compacted);
   generation_ = 0;
+  dropped_ = false;
+  jobs_.clear();
+  ran_ = 0;
+  cuts_in_log_.clear();
   newest_cut_.clear();
   finished_ = false;
   cuts_ = 0;
-  for (size_t i = 0; i < entries.size(); ++i) Read(i + 1, entries[i]);
-  if (acknowledged) acknowledged_ = std::move(serialised);
+  for (const Known& known : log) {
+    if (known.entry.has_cut()) cuts_in_log_.insert(known.entry.cut().cut());
+  }
+  for (const Known& known : log) {
+    is_kept_ = known.number <= compacted;
+    Read(known);
+  }
+  power_was_lost_ = false;
+  if (!acknowledged) return;
+  acknowledged_ = std::move(log);
+  acknowledged_compacted_ = compacted;
 }
 
-void History::Read(size_t number, const RunLogEntry& entry) {
-  if (finished_) violated_(absl::StrCat("entry ", number, " of the log follows the END"));
+void History::CheckAcknowledged(const std::vector<Known>& log, size_t compacted) {
+  if (compacted < acknowledged_compacted_) {
+    return violated_(absl::StrCat("entry ", acknowledged_compacted_,
+                                  " of the log, which stands for all before it, is gone"));
+  }
+  std::vector<RunLogEntry> kept;
+  std::vector<Known> later;
+  for (const Known& known : log) {
+    known.number > compacted ? later.push_back(known) : kept.push_back(known.entry);
+  }
+  std::vector<RunLogEntry> before;
+  for (const Known& known : acknowledged_) {
+    if (known.number <= compacted) {
+      before.push_back(known.entry);
+      continue;
+    }
+    const size_t at = known.number - compacted - 1;
+    if (at < later.size() && IsSame(later[at].entry, known.entry)) continue;
+    violated_(absl::StrCat("entry ", known.number, " of the log was acknowledged and is ",
+                           at < later.size() ? "another one" : "gone"));
+  }
+  if (compacted > acknowledged_compacted_) return CheckCompacted(before, kept);
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (i < kept.size() && IsSame(before[i], kept[i])) continue;
+    return violated_(absl::StrCat("entry ", compacted, " of the log is another one"));
+  }
+}
+
+void History::CheckCompacted(const std::vector<RunLogEntry>& before,
+                             const std::vector<RunLogEntry>& kept) {
+  if (LastThatRan(kept) < LastThatRan(before)) {
+    violated_(absl::StrCat("the compacted log does not say that generation ", LastThatRan(before),
+                           " has run"));
+  }
+  const GenerationEntry* newest = nullptr;
+  for (const RunLogEntry& entry : before) {
+    if (entry.has_generation()) newest = &entry.generation();
+  }
+  for (const RunLogEntry& entry : before) {
+    if (entry.has_cut()) {
+      const CutEntry* cut = FindCut(kept, entry.cut().cut());
+      if (cut == nullptr) {
+        CheckLeftOut(entry.cut(), before);
+      } else if (!IsSame(*cut, entry.cut())) {
+        violated_(absl::StrCat("the compacted log has another ", entry.cut().cut()));
+      }
+    }
+    if (!entry.has_generation()) continue;
+    const GenerationEntry& old = entry.generation();
+    const GenerationEntry* now = FindGeneration(kept, old.generation());
+    if (now == nullptr || now->cut() != old.cut() || now->began() != old.began() ||
+        !IsSame(now->ended(), old.ended())) {
+      violated_(absl::StrCat("the compacted log does not have generation ", old.generation(),
+                             " as it was"));
+      continue;
+    }
+    bool needs_job = FindGeneration(kept, old.generation() + 1) == nullptr && &old == newest;
+    needs_job |= LastThatRan(kept) == old.generation();
+    for (const RunLogEntry& cut : kept) {
+      needs_job |= cut.has_cut() && cut.cut().generation() == old.generation();
+    }
+    if (needs_job && old.has_job() && !IsSame(now->job(), old.job())) {
+      violated_(
+          absl::StrCat("the compacted log does not have the job of generation ", old.generation()));
+    }
+  }
+}
+
+// A cut that the compaction has left out.
+void History::CheckLeftOut(const CutEntry& cut, const std::vector<RunLogEntry>& before) {
+  if (left_out_.count(cut.cut()) > 0) return;
+  const CutEntry* newest = nullptr;
+  std::string start;
+  for (const RunLogEntry& entry : before) {
+    if (entry.has_cut()) newest = &entry.cut();
+    if (entry.has_cut()) start = entry.cut().cut();
+    if (entry.has_generation()) start = entry.generation().cut();
+  }
+  const bool is_needed = newest->cut() == cut.cut() || start == cut.cut();
+  // Of a folder that a loss of power has brought back nobody had known any more.
+  if (!is_needed && (power_was_lost_ || !is_there_(cut.cut()))) {
+    left_out_.insert(cut.cut());
+    return;
+  }
+  violated_(absl::StrCat("the compacted log has no ", cut.cut(), ", which is still asked for"));
+}
+
+void History::Read(const Known& known) {
+  const RunLogEntry& entry = known.entry;
+  if (finished_) {
+    violated_(absl::StrCat("entry ", known.number, " of the log follows the END"));
+  }
   if (entry.has_generation()) {
     ReadGeneration(entry.generation());
   } else if (entry.has_cut()) {
     ReadCutEntry(entry.cut());
+  } else if (entry.has_running()) {
+    ran_ = entry.running().generation();
+  } else if (entry.has_dropped()) {
+    dropped_ = true;
+    const bool has_reason = disk_fails_ || cannot_begin_.count(generation_) > 0;
+    if (entry.dropped().generation() != generation_ || !has_reason) {
+      violated_(absl::StrCat("the job of generation ", entry.dropped().generation(),
+                             " was dropped without a reason"));
+    }
   } else if (entry.has_end()) {
     finished_ = true;
   } else {
-    violated_(absl::StrCat("entry ", number, " of the log is of no kind"));
+    violated_(absl::StrCat("entry ", known.number, " of the log is of no kind"));
   }
 }
 
@@ -64,19 +218,36 @@ void History::ReadGeneration(const GenerationEntry& entry) {
   if (entry.generation() != generation_ + 1) {
     violated_(absl::StrCat("generation ", entry.generation(), " follows ", generation_));
   }
+  CheckJob(entry);
   generation_ = entry.generation();
+  dropped_ = false;
   // Whoever resumes a run may take it back to an older cut, and it stays there.
   const bool taken_back = entry.began() == BEGAN_RESUME && marked_.count(entry.cut()) > 0;
-  if (entry.cut() != newest_cut_ && !taken_back) {
+  // Of a cut that a compaction has left out nobody knows when it was the newest.
+  const bool is_left_out = left_out_.count(entry.cut()) > 0 && cuts_in_log_.count(entry.cut()) == 0;
+  if (entry.cut() != newest_cut_ && !taken_back && !is_left_out) {
     violated_(absl::StrCat("generation ", generation_, " begins from '", entry.cut(),
                            "', and the newest cut is '", newest_cut_, "'"));
   }
   newest_cut_ = entry.cut();
 }
 
+void History::CheckJob(const GenerationEntry& entry) {
+  if (entry.has_job()) jobs_[entry.generation()] = entry.job();
+  const bool is_changed = entry.began() == BEGAN_RESUME || entry.began() == BEGAN_SCALE_ANNOUNCED;
+  if (generation_ == 0 || is_changed || !entry.has_job()) return;
+  // A compacted log says of the last generation that ran alone that it did.
+  if (dropped_ && is_kept_) return;
+  const auto expected = jobs_.find(dropped_ ? ran_ : generation_);
+  if (expected == jobs_.end() || IsSame(expected->second, entry.job())) return;
+  violated_(absl::StrCat("generation ", entry.generation(), " has another job than generation ",
+                         expected->first));
+}
+
 void History::ReadCutEntry(const CutEntry& entry) {
   ++cuts_;
   newest_cut_ = entry.cut();
+  ran_ = entry.generation();
   if (entry.generation() != generation_) {
     violated_(absl::StrCat(entry.cut(), " of generation ", entry.generation(),
                            " was committed in generation ", generation_));

@@ -4,9 +4,16 @@
 //                   what tables, ledger and counts must be, as SimTraining knows it (State)
 //   in the log      whenever the coordinator has acknowledged something, at the begin of every life
 //                   and at the end, OnLog takes the entries that the disk holds. Then:
-//                     - what was acknowledged is still there, in its place;
+//                     - what was acknowledged is still there, in its place; or a COMPACTED entry
+//                       stands for it, and has what is still asked for: every generation, the job
+//                       of those that made a cut which is there, such cuts, the newest cut, and
+//                       which generation was the last that ran;
 //                     - generations ascend by one, and each begins from the newest cut since the
 //                       one before it, or where that one began; `resume` may take it back;
+//                     - a generation has the job of the one before, unless somebody changed it;
+//                       after
+//                       DROPPED, which only a failure that no restart cures may cause, that of the
+//                       last that ran;
 //                     - a cut is of the newest generation, was marked, and is in the log once;
 //                     - no cut is there that the coordinator has called abandoned, and none that
 //                       was committed after the end of its generation had been told;
@@ -33,6 +40,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/checkpoint/run_log.h"
 #include "proto/position.pb.h"
 #include "proto/run_log.pb.h"
 #include "tests/simulation/sim_checks.h"
@@ -52,8 +60,12 @@ class History {
   // Reads a committed cut by the name of its folder; an error: it does not load.
   using ReadCut = std::function<absl::StatusOr<CutContent>(const std::string& cut)>;
 
+  // Whether the folder of a cut has a manifest.
+  using IsThere = std::function<bool(const std::string& cut)>;
+
   // `violated` is called for each broken promise.
-  History(const WorldShape& shape, ReadCut read_cut, std::function<void(std::string)> violated);
+  History(const WorldShape& shape, ReadCut read_cut, IsThere is_there,
+          std::function<void(std::string)> violated);
 
   // Once for each cut that is begun, at its first BeginCut, whatever becomes of it.
   void OnMark(const std::string& cut, SimTraining::State state);
@@ -61,8 +73,17 @@ class History {
   // generation is over. The cut, and later cuts of the generation, must never be in the log.
   void OnAbandoned(const std::string& cut);
   void OnEnded(uint64_t generation) { ended_.insert(generation); }
+  // A member of the generation has failed, before it ran, as it would in any other of its job.
+  void OnCannotBegin(uint64_t generation) { cannot_begin_.insert(generation); }
+  // Members may find damage from now on, which is such a failure, too.
+  void OnDiskFailure() { disk_fails_ = true; }
+  // Folders that were removed may be there again.
+  void OnPowerLoss() { power_was_lost_ = true; }
   // `acknowledged`: somebody was told of the last entry, so all of them must stay.
-  void OnLog(const std::vector<RunLogEntry>& entries, bool acknowledged);
+  void OnLog(const RunLog& log, bool acknowledged);
+  // The same, of a log whose COMPACTED entry has the number `compacted` and holds the first `kept`.
+  void OnLog(const std::vector<RunLogEntry>& entries, bool acknowledged, size_t compacted = 0,
+             size_t kept = 0);
 
   bool IsMarked(const std::string& cut) const { return marked_.count(cut) > 0; }
   // Of a cut that was marked; of "", the beginning of the run.
@@ -80,21 +101,42 @@ class History {
   size_t abandoned_cuts() const { return abandoned_.size(); }  // by the coordinator
 
  private:
-  void Read(size_t number, const RunLogEntry& entry);
+  struct Known {
+    size_t number;  // of its file, or of the COMPACTED entry that holds it
+    RunLogEntry entry;
+  };
+
+  void CheckAcknowledged(const std::vector<Known>& log, size_t compacted);
+  // What became of acknowledged entries for which a COMPACTED entry stands, that holds `kept`.
+  void CheckCompacted(const std::vector<RunLogEntry>& before, const std::vector<RunLogEntry>& kept);
+  void CheckLeftOut(const CutEntry& cut, const std::vector<RunLogEntry>& before);
+  void Read(const Known& known);
   void ReadGeneration(const GenerationEntry& entry);
+  void CheckJob(const GenerationEntry& entry);
   void ReadCutEntry(const CutEntry& entry);
   void CheckCut(const std::string& cut, const SimTraining::State& marked);
 
   const WorldShape shape_;
   const ReadCut read_cut_;
+  const IsThere is_there_;
   const std::function<void(std::string)> violated_;
   std::map<std::string, SimTraining::State> marked_;  // by the name of the cut
-  std::vector<std::string> acknowledged_;             // entries, serialised
-  std::map<std::string, bool> checked_;               // cuts
-  std::set<std::string> abandoned_;                   // cuts
-  std::set<uint64_t> ended_;                          // generations
+  std::vector<Known> acknowledged_;
+  size_t acknowledged_compacted_ = 0;  // the number of the COMPACTED entry
+  std::set<std::string> left_out_;     // cuts that were rightly left out
+  std::set<uint64_t> cannot_begin_;    // generations
+  bool disk_fails_ = false;
+  bool power_was_lost_ = false;
+  std::map<std::string, bool> checked_;  // cuts
+  std::set<std::string> abandoned_;      // cuts
+  std::set<uint64_t> ended_;             // generations
   // Of the entries that were read last.
   uint64_t generation_ = 0;
+  bool is_kept_ = false;                // the entry that is read, by a COMPACTED one
+  bool dropped_ = false;                // the job of the newest generation
+  std::map<uint64_t, JobConfig> jobs_;  // of generations, as far as the log has them
+  uint64_t ran_ = 0;                    // the last generation that did
+  std::set<std::string> cuts_in_log_;
   std::string newest_cut_;
   bool finished_ = false;
   int cuts_ = 0;

@@ -1,5 +1,6 @@
 #include "tests/simulation/sim_history.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ class HistoryTest : public testing::Test {
   HistoryTest()
       : history_(
             WorldShape(), [this](const std::string&) { return Content(); },
+            [this](const std::string& cut) { return there_.count(cut) > 0; },
             [this](const std::string& what) { violations_.push_back(what); }) {
     state_.steps = 7;
     state_.samples = 20;
@@ -63,6 +65,13 @@ class HistoryTest : public testing::Test {
     return content;
   }
 
+  // Of a log that was compacted, and holds these.
+  std::vector<std::string> ViolationsOfCompacted(const std::vector<RunLogEntry>& kept) {
+    violations_.clear();
+    history_.OnLog(kept, /*acknowledged=*/false, /*compacted=*/10, kept.size());
+    return violations_;
+  }
+
   // The violations that reading this log shows.
   std::vector<std::string> ViolationsOf(const std::vector<RunLogEntry>& log,
                                         bool acknowledged = false) {
@@ -76,6 +85,7 @@ class HistoryTest : public testing::Test {
   uint64_t rows_ = 1;
   float row_value_ = kInitialRowValue;
   std::vector<std::string> violations_;
+  std::set<std::string> there_;  // cuts
   History history_;
 };
 
@@ -154,6 +164,56 @@ TEST_F(HistoryTest, SeesACutThatWasCommittedAfterTheEndOfItsGenerationWasTold) {
   history_.OnEnded(1);
   EXPECT_THAT(ViolationsOf({GenerationOf(1, ""), CutOf(1, "a", 7)}), testing::IsEmpty());
   EXPECT_EQ(ViolationsOf({GenerationOf(1, ""), CutOf(1, "a", 7), CutOf(1, "c", 7)}).size(), 1u);
+}
+
+TEST_F(HistoryTest, SeesACompactionThatLeavesOutWhatIsStillAskedFor) {
+  history_.OnMark("c", state_);
+  RunLogEntry job = GenerationOf(2, "a");
+  job.mutable_generation()->mutable_job()->set_name("second");
+  RunLogEntry running;
+  running.mutable_running()->set_generation(2);
+  ASSERT_THAT(ViolationsOf({GenerationOf(1, ""), CutOf(1, "a", 7), job, running, CutOf(2, "c", 7),
+                            GenerationOf(3, "c")},
+                           true),
+              testing::IsEmpty());
+  RunLogEntry without_job = job;
+  without_job.mutable_generation()->clear_job();
+  const std::vector<RunLogEntry> kept = {GenerationOf(1, ""), job, CutOf(2, "c", 7),
+                                         GenerationOf(3, "c")};
+  there_.insert("a");
+  EXPECT_THAT(ViolationsOfCompacted(kept), testing::Not(testing::IsEmpty()));
+  there_.clear();
+  EXPECT_THAT(ViolationsOfCompacted(
+                  {GenerationOf(1, ""), without_job, CutOf(2, "c", 7), GenerationOf(3, "c")}),
+              testing::ElementsAre("the compacted log does not have the job of generation 2"));
+  EXPECT_THAT(ViolationsOfCompacted(kept), testing::IsEmpty()) << "the folder of a is gone";
+  EXPECT_THAT(ViolationsOfCompacted({GenerationOf(1, ""), job, GenerationOf(3, "c")}),
+              testing::Not(testing::IsEmpty()))
+      << "the newest cut";
+  EXPECT_THAT(ViolationsOfCompacted({job, CutOf(2, "c", 7), GenerationOf(3, "c")}),
+              testing::Not(testing::IsEmpty()))
+      << "generation 1";
+}
+
+TEST_F(HistoryTest, SeesAnotherJobWithoutAWishAndOneThatWasDroppedWithoutAReason) {
+  RunLogEntry other = GenerationOf(2, "");
+  other.mutable_generation()->set_began(BEGAN_RESTART);
+  other.mutable_generation()->mutable_job()->set_name("other");
+  RunLogEntry first = GenerationOf(1, "");
+  first.mutable_generation()->mutable_job()->set_name("first");
+  EXPECT_EQ(ViolationsOf({first, other}).size(), 1u);
+  RunLogEntry resumed = other;
+  resumed.mutable_generation()->set_began(BEGAN_RESUME);
+  RunLogEntry running, dropped;
+  running.mutable_running()->set_generation(1);
+  dropped.mutable_dropped()->set_generation(2);
+  RunLogEntry back = first;
+  back.mutable_generation()->set_generation(3);
+  back.mutable_generation()->set_began(BEGAN_RESTART);
+  EXPECT_EQ(ViolationsOf({first, running, resumed, dropped, back}).size(), 1u);
+  EXPECT_FALSE(ViolationsOf({first, running, resumed, back}).empty());
+  history_.OnCannotBegin(2);
+  EXPECT_THAT(ViolationsOf({first, running, resumed, dropped, back}), testing::IsEmpty());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "common/role/coordinator_client.h"
 #include "nn_worker/checkpoint/saved_model.h"
 #include "tests/simulation/sim_cut_reader.h"
+#include "tests/simulation/sim_deaths.h"
 
 namespace satrap::simulation {
 namespace {
@@ -71,7 +72,14 @@ void Life::AddMembers() {
   }
   for (int i = 0; i < shape_.ranks; ++i) {
     SimCrew::Duties duties;
-    duties.load = [this, i] { crew_.SeatOf(NN_WORKER, i).member->Ready(); };
+    duties.load = [this, i] {
+      if (job_.stop_seconds() != kCannotBegin) {
+        return crew_.SeatOf(NN_WORKER, i).member->Ready();
+      }
+      surroundings_.cannot_begin();
+      crew_.FailureSinkOf(NN_WORKER,
+                          i)(absl::FailedPreconditionError("no machine can run this job"));
+    };
     duties.begin = [this, i] { MakeRank(i); };
     if (i == 0) {
       duties.wished = [this](const CutWish& wish) {
@@ -105,6 +113,7 @@ void Life::MakeCoordinator() {
   options.disk_executor = crew_.coordinator();
   options.file_system = coordinator_disk_.get();
   options.writer = number_;
+  options.compact_after = shape_.compact_after;
   options.kill_points = coordinator_kill_points_.get();
   options.unix_ms = [this] { return loop_->NowUs() / 1000; };
   options.warn = [](const std::string&) {};

@@ -15,9 +15,8 @@
 //
 // How it ends. Kill or StandStill any of its processes(), at any event; nothing else is needed. A
 // member that fails or exits after Doom was called takes its process along; before, that is a
-// broken promise. A life must outlive the loop's tasks, dead or not.
-//
-// Not thread-safe: it lives on the SimLoop's thread.
+// broken promise. A life must outlive the loop's tasks, dead or not. Not thread-safe: it lives on
+// the SimLoop's thread.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_LIFE_H_
 #define SATRAP_TESTS_SIMULATION_SIM_LIFE_H_
@@ -64,6 +63,7 @@ class Life {
     Plant plant = Plant::kNone;
     LifeMemory* memory = nullptr;
     CoordinatorWatch::Events told;              // what this life's coordinator tells
+    std::function<void()> cannot_begin;         // a rank finds that it cannot run its job
     std::function<void(std::string)> violated;  // called for each broken promise
   };
   // The coordinator's process with its disk; it has claimed `claimed`.

@@ -92,6 +92,17 @@ constexpr Fault kFaults[] = {
     {Plant::kLeftLanesSend, Fault::kSync, "a lane that has left the epoch sends", true},
     {Plant::kFinishIgnored, Fault::kAll, "FINISH is not honoured at the start", true},
     {Plant::kStaleJob, Fault::kAll, "PSs have the job of before a scale", true},
+    {Plant::kStaleLinkCounts, Fault::kAll,
+     "an entry is taken for one of the log although a later one stands for its number", true},
+    {Plant::kListsOnce, Fault::kAll, "a reader whose file of the log is gone does not list again",
+     true},
+    {Plant::kCutForgotten, Fault::kAll, "a compacted log has lost the cut that is needed next",
+     true},
+    {Plant::kJobForgotten, Fault::kAll, "a compacted log has lost the jobs of its cuts", true},
+    {Plant::kCompactedNotSynced, Fault::kAll,
+     "files are removed before the entry that stands for them is durable", true},
+    {Plant::kKillDropsChange, Fault::kAll, "a death while a size begins undoes it", true},
+    {Plant::kDroppedLost, Fault::kAll, "a size that cannot begin is tried again and again", true},
 };
 
 }  // namespace

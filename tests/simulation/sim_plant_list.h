@@ -88,6 +88,13 @@ enum class Plant {
   kLeftLanesSend,
   kFinishIgnored,
   kStaleJob,
+  kStaleLinkCounts,
+  kListsOnce,
+  kCutForgotten,
+  kJobForgotten,
+  kCompactedNotSynced,
+  kKillDropsChange,
+  kDroppedLost,
 };
 
 struct Fault {

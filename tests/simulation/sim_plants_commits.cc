@@ -5,6 +5,7 @@
 
 #include "absl/strings/string_view.h"
 #include "common/base/check.h"
+#include "common/checkpoint/job_of_run.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "proto/control.pb.h"
@@ -113,6 +114,19 @@ std::unique_ptr<rpc::Handler> NewUnguardedCommits(rpc::Handler* coordinator,
                                                   const std::string& run_dir, FileSystem* disk,
                                                   SimLoop* loop) {
   return std::make_unique<UnguardedCommits>(coordinator, run_dir, disk, loop);
+}
+
+void DropUnprovenChange(const std::string& run_dir, FileSystem* disk) {
+  auto log = RunLog::Open(run_dir, disk, kWriter);
+  if (!log.ok() || log->last_generation() == nullptr || log->end() != nullptr) return;
+  const GenerationEntry& newest = *log->last_generation();
+  if (newest.began() == BEGAN_SCALE_ANNOUNCED || DroppedChange(log->entries()) != nullptr ||
+      JobToGoBackTo(log->entries(), newest.job()) == nullptr) {
+    return;
+  }
+  RunLogEntry entry;
+  entry.mutable_dropped()->set_generation(newest.generation());
+  log->Append(entry).IgnoreError();
 }
 
 }  // namespace satrap::simulation

@@ -1,5 +1,4 @@
-// A fault of the coordinator's commits, planted before its engine. It owns nothing that it is
-// given.
+// Faults of what coordinators write into the log. They own nothing that they are given.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -21,6 +20,10 @@ namespace satrap::simulation {
 std::unique_ptr<rpc::Handler> NewUnguardedCommits(rpc::Handler* coordinator,
                                                   const std::string& run_dir, FileSystem* disk,
                                                   SimLoop* loop);
+
+// Says in the log that the job of the newest generation is dropped, if it has not run and is
+// another one than that of the last generation that has: whatever ended it.
+void DropUnprovenChange(const std::string& run_dir, FileSystem* disk);
 
 }  // namespace satrap::simulation
 

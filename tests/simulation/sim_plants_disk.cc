@@ -1,5 +1,6 @@
 #include "tests/simulation/sim_plants_disk.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,11 +10,17 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/checked_text.h"
+#include "common/config/text_format.h"
+#include "proto/run_log.pb.h"
 
 namespace satrap::simulation {
 namespace {
 
 constexpr absl::string_view kManifestName = "/manifest";
+// How the kinds of entries stand in their text.
+constexpr absl::string_view kCompacted = "compacted {";
+constexpr absl::string_view kDropped = "dropped {";
 
 bool SkipsSyncs(Plant plant) {
   return plant == Plant::kFilesNotSynced || plant == Plant::kEntriesNotSynced;
@@ -29,17 +36,63 @@ class PlantedFile final : public WritableFile {
   const std::unique_ptr<WritableFile> file_;
 };
 
+bool IsInLog(const std::string& path) { return absl::StrContains(path, "/log/"); }
+
+// The numbers of entries are names of digits only.
+bool IsAbove(const std::string& name, const std::string& entry) {
+  return name.size() == entry.size() && name > entry;
+}
+
+// Takes out of a COMPACTED entry what the plant forgets.
+std::string Forget(Plant plant, absl::string_view text) {
+  RunLogEntry entry;
+  const absl::string_view message = text.substr(0, text.rfind("# crc32c"));
+  CHECK_OK(ParseText(message, "an entry", &entry));
+  auto* entries = entry.mutable_compacted()->mutable_entries();
+  for (int i = entries->size() - 1; i >= 0; --i) {
+    if (plant == Plant::kJobForgotten) {
+      if (entries->Get(i).has_generation()) entries->Mutable(i)->mutable_generation()->clear_job();
+    } else if (entries->Get(i).has_cut()) {
+      entries->DeleteSubrange(i, 1);
+      break;
+    }
+  }
+  return CheckedText(entry);
+}
+
+// An entry's draft.
+class ForgetfulFile final : public WritableFile {
+ public:
+  ForgetfulFile(Plant plant, std::unique_ptr<WritableFile> file)
+      : plant_(plant), file_(std::move(file)) {}
+  absl::Status Append(absl::string_view bytes) override {
+    if (!absl::StrContains(bytes, kCompacted)) return file_->Append(bytes);
+    return file_->Append(Forget(plant_, bytes));
+  }
+  absl::Status Sync() override { return file_->Sync(); }
+
+ private:
+  const Plant plant_;
+  const std::unique_ptr<WritableFile> file_;
+};
+
 class PlantedDisk final : public FileSystem {
  public:
   PlantedDisk(Plant plant, std::unique_ptr<FileSystem> disk, const ForgetfulLedger* ledger)
       : plant_(plant), disk_(std::move(disk)), ledger_(ledger) {}
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    return disk_->Open(path);
+    auto file = disk_->Open(path);
+    if (IsInLog(path) && absl::IsNotFound(file.status())) is_gone_ = true;
+    return file;
   }
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
     auto file = disk_->Create(path);
-    if (!file.ok() || !SkipsSyncs(plant_)) return file;
+    if (!file.ok()) return file;
+    if (IsInLog(path) && (plant_ == Plant::kCutForgotten || plant_ == Plant::kJobForgotten)) {
+      return std::make_unique<ForgetfulFile>(plant_, *std::move(file));
+    }
+    if (!SkipsSyncs(plant_)) return file;
     return std::make_unique<PlantedFile>(*std::move(file));
   }
   absl::Status Rename(const std::string& from, const std::string& to) override {
@@ -50,7 +103,12 @@ class PlantedDisk final : public FileSystem {
     return absl::OkStatus();
   }
   absl::Status HardLink(const std::string& from, const std::string& to) override {
+    const std::string text = ReadFile(from, disk_.get()).value_or("");
+    // Whoever announces that a change is dropped believes that the log has it.
+    if (plant_ == Plant::kDroppedLost && absl::StrContains(text, kDropped)) return absl::OkStatus();
     const absl::Status status = disk_->HardLink(from, to);
+    if (status.ok()) linked_ = to.substr(to.rfind('/') + 1);
+    if (status.ok() && absl::StrContains(text, kCompacted)) has_compacted_ = true;
     if (plant_ != Plant::kLateLink || !absl::IsAlreadyExists(status)) return status;
     const size_t slash = to.rfind('/') + 1;
     int64_t number = 0;
@@ -66,9 +124,27 @@ class PlantedDisk final : public FileSystem {
   }
   absl::Status Remove(const std::string& path) override { return disk_->Remove(path); }
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
-    return disk_->List(folder);
+    auto names = disk_->List(folder);
+    if (!names.ok() || !IsInLog(folder + "/")) return names;
+    if (plant_ == Plant::kListsOnce) {
+      if (is_gone_) return listed_;
+      listed_ = *names;
+    }
+    // What has just been linked looks like the newest.
+    if (plant_ == Plant::kStaleLinkCounts && !linked_.empty()) {
+      names->erase(std::remove_if(names->begin(), names->end(),
+                                  [this](const auto& name) { return IsAbove(name, linked_); }),
+                   names->end());
+      linked_.clear();
+    }
+    return names;
   }
-  absl::Status SyncFolder(const std::string& folder) override { return disk_->SyncFolder(folder); }
+  absl::Status SyncFolder(const std::string& folder) override {
+    if (plant_ == Plant::kCompactedNotSynced && std::exchange(has_compacted_, false)) {
+      return absl::OkStatus();
+    }
+    return disk_->SyncFolder(folder);
+  }
   absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path,
                                                     LockKind kind) override {
     if (plant_ == Plant::kPinsIgnored) kind = LockKind::kShared;
@@ -77,6 +153,10 @@ class PlantedDisk final : public FileSystem {
   std::string LockHolders(const std::string& path) override { return disk_->LockHolders(path); }
 
  private:
+  std::string linked_;          // the entry that was linked since the last List of the log
+  bool has_compacted_ = false;  // it was a COMPACTED one, and its folder is not synced
+  bool is_gone_ = false;        // a file of the log was
+  std::vector<std::string> listed_;
   const Plant plant_;
   const std::unique_ptr<FileSystem> disk_;
   const ForgetfulLedger* const ledger_;
@@ -87,6 +167,12 @@ bool IsPlanted(Plant plant, Role role) {
     case Plant::kLateLink:
     case Plant::kEntriesNotSynced:
     case Plant::kPinsIgnored:
+    case Plant::kStaleLinkCounts:
+    case Plant::kListsOnce:
+    case Plant::kCutForgotten:
+    case Plant::kJobForgotten:
+    case Plant::kCompactedNotSynced:
+    case Plant::kDroppedLost:
       return role == COORDINATOR;
     case Plant::kFilesNotSynced:
       return role != COORDINATOR;

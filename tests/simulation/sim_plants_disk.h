@@ -15,8 +15,8 @@
 namespace satrap::simulation {
 
 // A disk of a process of `role` whose files are never synced, on which the next free name is
-// linked, or on which manifests get the ledger of `ledger`; `disk` itself where the plant has
-// nothing to do with it. `ledger` is not owned.
+// linked, on which manifests get the ledger of `ledger`, or which shows or writes another log of
+// the run; `disk` itself where the plant has nothing to do with it. `ledger` is not owned.
 std::unique_ptr<FileSystem> NewPlantedDisk(Plant plant, Role role, std::unique_ptr<FileSystem> disk,
                                            const ForgetfulLedger* ledger);
 

@@ -68,6 +68,11 @@ Claimer ClaimAgainst(Claimer rival, int64_t at, Claimer first, const ClaimReques
   disk->Disarm();
   first.disk = std::move(disk);
   if (!rival.claimed.ok()) return first;
+  const absl::Status& lost = first.claimed.status();
+  // Its launcher would end the run. Only a disk that fails may be the reason, by other codes.
+  if (absl::IsNotFound(lost) || absl::IsUnavailable(lost)) {
+    violated(absl::StrCat("a claim beside another one fails: ", lost.ToString()));
+  }
   if (!first.claimed.ok()) return rival;
   const bool has_finished = first.claimed->log.end() != nullptr;
   if (!has_finished && first.claimed->generation == rival.claimed->generation) {

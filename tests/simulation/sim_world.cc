@@ -16,6 +16,7 @@
 #include "tests/simulation/sim_history.h"
 #include "tests/simulation/sim_life.h"
 #include "tests/simulation/sim_pinning_reader.h"
+#include "tests/simulation/sim_plants_commits.h"
 #include "tests/simulation/sim_rival.h"
 
 namespace satrap::simulation {
@@ -43,6 +44,9 @@ class World {
             shape,
             [this](const std::string& cut) {
               return ReadCutIn(FolderOfCut(kRunDir, cut), JobOf(shape_), mount_.get());
+            },
+            [this](const std::string& cut) {
+              return mount_->Open(FolderOfCut(kRunDir, cut) + "/manifest").ok();
             },
             [this](std::string what) { Violate(std::move(what)); }),
         other_command_(shape.seed, AroundOtherCommand()) {
@@ -129,7 +133,9 @@ class World {
   void TakeLog() {
     const auto log = RunLog::Open(kRunDir, mount_.get());
     if (!log.ok()) return Violate(absl::StrCat("the log: ", log.status().ToString()));
-    history_.OnLog(log->entries(), /*acknowledged=*/true);
+    if (disk_.counts().failed > 0) history_.OnDiskFailure();
+    history_.OnLog(*log, /*acknowledged=*/true);
+    result_.compacted |= log->compacted_number() > 0;
     CheckRestarts(log->entries());
   }
 
@@ -141,8 +147,10 @@ class World {
         committed_step_ = entry.cut().step();
         lives_without_progress_ = 0;
       }
-      // Whoever resumes a run has looked at it; the count begins anew.
-      if (entry.has_cut() || entry.generation().began() == BEGAN_RESUME) without_cut = 0;
+      // Whoever resumes a run has looked at it, and a job that could not begin is no loss; the
+      // count begins anew.
+      const bool is_resumed = entry.generation().began() == BEGAN_RESUME;
+      if (entry.has_cut() || is_resumed || entry.has_dropped()) without_cut = 0;
       if (entry.has_generation()) ++without_cut;
     }
     if (without_cut > deaths_.max_restarts + 2) {  // "scale" and "scaled" are two entries
@@ -173,6 +181,8 @@ class World {
                         [this](std::string what) { Violate(std::move(what)); });
   }
 
+  static bool CanBegin(const JobConfig& job) { return job.stop_seconds() != kCannotBegin; }
+
   // As a launcher starts a generation. `resume`: somebody goes on with a run that has ended.
   void BeginLife(bool resume, bool other_replicas) {
     if (++lives_without_progress_ > kMostLivesWithoutProgress) {
@@ -185,9 +195,14 @@ class World {
     request.job = JobOf(other_replicas ? shape_.WithOtherReplicas(number) : ShapeOf(job_));
     // Else the job is the one in the log, whatever this launcher has: that of a scale, for example.
     request.next_job = number > 1 && (resume || other_replicas);
-    request.ended.set_text("a death");
+    if (request.next_job && deaths_.ResumesWithWrongJob(number)) {
+      request.job.set_stop_seconds(kCannotBegin);
+    }
+    if (!request.next_job) request.ended.set_text("a death");
     request.writer = static_cast<uint64_t>(number);
     request.run_id = kRunId;
+    request.compact_after = shape_.compact_after;
+    if (plant_ == Plant::kKillDropsChange) DropUnprovenChange(kRunDir, mount_.get());
     Claimer claimer = Claim(number, request);
     if (!claimer.claimed.ok()) return OnClaimFailed(claimer.claimed.status(), other_replicas);
     TakeLog();
@@ -197,6 +212,7 @@ class World {
     }
     if (number > 1) history_.CheckNewestAgain();
     job_ = claimer.claimed->job;
+    if (!CanBegin(job_)) ++result_.jobs_that_cannot_begin;
     Life::Start start{number, ShapeOf(job_), std::move(claimer.process), std::move(claimer.disk),
                       *std::move(claimer.claimed)};
     Life::Surroundings surroundings;
@@ -208,6 +224,9 @@ class World {
     surroundings.plant = plant_;
     surroundings.memory = &memory_;
     surroundings.told = WhatIsTold(start.claimed.generation);
+    surroundings.cannot_begin = [this, generation = start.claimed.generation] {
+      history_.OnCannotBegin(generation);
+    };
     surroundings.violated = [this](std::string what) { Violate(std::move(what)); };
     life_began_at_event_ = loop_.events();
     // From here on the life has to give a reason if it ends.
@@ -301,6 +320,9 @@ class World {
     wish.set_kind(kind);
     if (kind == WishRequest::SCALE) {
       *wish.mutable_job() = JobOf(shape_.WithOtherReplicas(lives_begun_ + 1));
+      if (end_.has_value() && end_->cannot_begin) {
+        wish.mutable_job()->set_stop_seconds(kCannotBegin);
+      }
     }
     return wish;
   }
@@ -322,6 +344,7 @@ class World {
         }
         other_command_.Die();
         disk_.LosePower();
+        history_.OnPowerLoss();
         // At once, before a claim adds to it: an acknowledged entry that is gone shows here.
         TakeUnacknowledgedLog("after a loss of power");
         return;
@@ -351,7 +374,8 @@ class World {
   void TakeUnacknowledgedLog(const char* when) {
     const auto log = RunLog::Open(kRunDir, mount_.get());
     if (!log.ok()) return Violate(absl::StrCat(when, ": ", log.status().ToString()));
-    history_.OnLog(log->entries(), /*acknowledged=*/false);
+    if (disk_.counts().failed > 0) history_.OnDiskFailure();
+    history_.OnLog(*log, /*acknowledged=*/false);
   }
 
   void OnExit(const SimCrew::Exited& exited) {
@@ -361,13 +385,13 @@ class World {
       case Exit::kStartAgain:
         // Later lives meet messages and processes of earlier ones, which may end them. The first
         // one meets only the network, and that must never end a generation.
-        if (!is_excused_ && lives_.size() == 1 && deaths_.kill_points.empty()) {
+        if (!is_excused_ && CanBegin(job_) && lives_.size() == 1 && deaths_.kill_points.empty()) {
           Violate(absl::StrCat("life 1 is over without a cause: ", exited.why));
         }
         return EndLife(/*resume=*/false);
       case Exit::kFailed:
-        // A run may fail for good only by its disk or its poison.
-        if (disk_.counts().failed == 0 && !IsOutOfRestarts(exited.why)) {
+        // A run may fail for good only by its disk, its poison, or a job that cannot begin.
+        if (disk_.counts().failed == 0 && !IsOutOfRestarts(exited.why) && CanBegin(job_)) {
           Violate(absl::StrCat("the run fails: ", exited.why));
         }
         return EndLife(/*resume=*/true);

@@ -78,8 +78,8 @@ TEST(SimulationWithDeaths, MostSeedsHaveSeveralLivesAndRequestsReachTheNextOne) 
   EXPECT_GT(reached, 40);
 }
 
-TEST(SimulationWithDeaths, TheSeedsMeetEachFailureOfTheDiskAndTwoClaimsAtOnce) {
-  int writes = 0, reads = 0, at_the_log = 0, claims = 0;
+TEST(SimulationWithDeaths, TheSeedsMeetFailuresOfTheDiskRivalsCompactionsAndJobsThatCannotBegin) {
+  int writes = 0, reads = 0, at_the_log = 0, claims = 0, compacted = 0, cannot_begin = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     const WorldResult result =
         RunWorld(WorldShape::Draw(seed), Plant::kNone, {}, DeathPlan::Draw(seed));
@@ -87,11 +87,15 @@ TEST(SimulationWithDeaths, TheSeedsMeetEachFailureOfTheDiskAndTwoClaimsAtOnce) {
     reads += result.failed_reads > 0 ? 1 : 0;
     at_the_log += result.cuts_abandoned_at_log > 0 ? 1 : 0;
     claims += result.rival_claims > 0 ? 1 : 0;
+    compacted += result.compacted ? 1 : 0;
+    cannot_begin += result.jobs_that_cannot_begin > 0 ? 1 : 0;
   }
   EXPECT_GT(writes, 10);
   EXPECT_GT(reads, 10);
   EXPECT_GT(at_the_log, 2);
   EXPECT_GT(claims, 100);
+  EXPECT_GT(compacted, 200);
+  EXPECT_GT(cannot_begin, 30);
 }
 
 TEST(Simulation, TheSameSeedGivesTheSameRun) {

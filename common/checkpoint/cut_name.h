@@ -1,0 +1,34 @@
+// The names of a run's cuts, and where they lie.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_COMMON_CHECKPOINT_CUT_NAME_H_
+#define SATRAP_COMMON_CHECKPOINT_CUT_NAME_H_
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+
+namespace satrap {
+
+// The cut `number` of a generation, both from 1. Ordered as they are committed.
+struct CutId {
+  uint64_t generation = 0;
+  uint64_t number = 0;
+  auto operator<=>(const CutId&) const = default;
+};
+// "cut_0003_000012"
+std::string CutName(uint64_t generation, uint64_t cut);
+// Nothing for a name that CutName does not give.
+absl::optional<CutId> ParseCutName(absl::string_view name);
+// RUN/checkpoints
+std::string CheckpointsDir(const std::string& run_dir);
+// RUN/checkpoints/NAME; empty for the cut "", which is the beginning.
+std::string FolderOfCut(const std::string& run_dir, const std::string& cut);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CHECKPOINT_CUT_NAME_H_

@@ -1,0 +1,35 @@
+// What a COMPACTED entry of a run's log holds of the entries before it: what somebody may still ask
+// for.
+//
+//   topics       all partitions, in their order
+//   cuts         those whose folders are there, for `--from`, `checkpoint list` and their identity,
+//                and the newest, from which the next generation begins; each with the job of its
+//                generation
+//   generations  all, with cause and beginning, in a few words each
+//   jobs         of the newest generation, and of the last that ran (job_of_run.h)
+//   dropped      all changes of the job that were dropped
+//   the end      if the run has finished
+//
+// A cut whose folder is away for a while is forgotten. Everything that follows the newest cut stays
+// in its order, so counts of restarts and the place to go on from are as before.
+
+#ifndef SATRAP_COMMON_CHECKPOINT_LOG_COMPACTION_H_
+#define SATRAP_COMMON_CHECKPOINT_LOG_COMPACTION_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "proto/run_log.pb.h"
+
+namespace satrap {
+
+// `entries` are those of RunLog::entries, `folders` the names in RUN/checkpoints; `left_out_cuts`
+// those that `entries` have no longer. Thread-safe: a function of its arguments.
+CompactedEntry Compacted(const std::vector<RunLogEntry>& entries,
+                         const std::set<std::string>& folders, uint64_t left_out_cuts);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CHECKPOINT_LOG_COMPACTION_H_

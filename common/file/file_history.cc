@@ -1,0 +1,59 @@
+#include "common/file/file_history.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/file/file_error.h"
+
+namespace satrap {
+namespace {
+
+std::string OlderName(const std::string& path, int age) { return absl::StrCat(path, ".", age); }
+
+// The names from PATH.1 on move on by one, so that PATH.1 is free.
+absl::Status MoveOlder(const std::string& path, int older) {
+  for (int age = older - 1; age >= 1; --age) {
+    const std::string from = OlderName(path, age);
+    if (rename(from.c_str(), OlderName(path, age + 1).c_str()) != 0 && errno != ENOENT) {
+      return FileError("rename", from);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status MoveToHistory(const std::string& path, int older) {
+  // Else the older ones would move on each time that there is nothing to move.
+  if (access(path.c_str(), F_OK) != 0) return FileError("rename", path);
+  RETURN_IF_ERROR(MoveOlder(path, older));
+  if (rename(path.c_str(), OlderName(path, 1).c_str()) != 0) return FileError("rename", path);
+  return absl::OkStatus();
+}
+
+absl::Status CutForeignFile(const std::string& path, const FileLimits& limits) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) return FileError("read", path);
+  if (!S_ISREG(status.st_mode) || status.st_size <= limits.bytes) return absl::OkStatus();
+  // Under another name until it is whole: on a full disk the history stays as it is.
+  const std::string copy = path + ".partial";
+  std::error_code error;
+  std::filesystem::copy_file(path, copy, std::filesystem::copy_options::overwrite_existing, error);
+  if (error) {
+    unlink(copy.c_str());
+    return FileError("copy", path, error.value());
+  }
+  RETURN_IF_ERROR(MoveOlder(path, limits.older));
+  if (rename(copy.c_str(), OlderName(path, 1).c_str()) != 0) return FileError("rename", copy);
+  if (truncate(path.c_str(), 0) != 0) return FileError("empty", path);
+  return absl::OkStatus();
+}
+
+}  // namespace satrap

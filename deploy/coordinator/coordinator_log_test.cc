@@ -1,0 +1,263 @@
+// What a coordinator does to the run's log beside cuts: it compacts it, and says whether a changed
+// job has begun to train.
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "common/checkpoint/job_of_run.h"
+#include "deploy/coordinator/coordinator_fixture.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class CoordinatorLogTest : public CoordinatorFixture {
+ protected:
+  JobConfig LargerJob() const {
+    JobConfig job = job_;
+    job.mutable_embedding_worker()->set_replicas(2);
+    return job;
+  }
+  // The run goes on as the next generation with the larger job, which has not begun to train.
+  void Scale() {
+    StartRun();
+    const auto wish = Wish(WishRequest::SCALE, LargerJob());
+    ASSERT_TRUE(wish.ok()) << wish.status();
+    ASSERT_TRUE(Leave(1, *wish).ok());
+    TakeJobOfNext();
+    Begin();
+  }
+  void TakeJobOfNext() { job_ = *JobOfNext(Log().entries()); }
+  int Workers() { return Log().last_generation()->job().embedding_worker().replicas(); }
+  std::vector<std::string> Dropped() {
+    std::vector<std::string> changes;
+    const RunLog log = Log();
+    for (const RunLogEntry& entry : log.entries()) {
+      if (entry.has_dropped()) changes.push_back(entry.dropped().change());
+    }
+    return changes;
+  }
+  std::vector<uint64_t> Running() {
+    std::vector<uint64_t> generations;
+    const RunLog log = Log();
+    for (const RunLogEntry& entry : log.entries()) {
+      if (entry.has_running()) generations.push_back(entry.running().generation());
+    }
+    return generations;
+  }
+  FailAnswer FailForGood() {
+    EXPECT_TRUE(Register(NN_WORKER, 0).ok());
+    const FailAnswer answer =
+        Fail(NN_WORKER, 0, "there is no card", absl::StatusCode::kFailedPrecondition);
+    disk_executor_.RunReady();
+    return answer;
+  }
+  size_t FilesOfLog() { return disk_.List("/runs/small/log")->size(); }
+};
+
+TEST_F(CoordinatorLogTest, TheLogOfALongGenerationStaysShort) {
+  options_.compact_after = 10;
+  BeginNewRun();
+  StartRun();
+  for (uint64_t cut = 1; cut <= 100; ++cut) {
+    ASSERT_TRUE(MakeAndCommit(cut).ok());
+    EXPECT_LE(FilesOfLog(), 11u);
+    EXPECT_LE(Log().entries().size(), 20u);
+  }
+  EXPECT_EQ(Log().last_cut()->cut(), "cut_0001_000100");
+  EXPECT_GT(Log().left_out_cuts(), 80u);
+  Begin("a PS died");
+  EXPECT_EQ(Log().last_generation()->cut(), "cut_0001_000100");
+  EXPECT_EQ(Log().last_generation()->run_id(), kRunId);
+}
+
+TEST_F(CoordinatorLogTest, AClaimCompactsTheLongLogOfAnOlderBuild) {
+  StartRun();
+  for (uint64_t cut = 1; cut <= 30; ++cut) ASSERT_TRUE(MakeAndCommit(cut).ok());
+  ASSERT_EQ(FilesOfLog(), 32u);
+  ClaimRequest request;
+  request.job = job_;
+  request.writer = 77;
+  request.run_id = kRunId;
+  request.compact_after = 20;
+  const auto claimed = ClaimGeneration(request, &disk_);
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  EXPECT_THAT(claimed->warnings, IsEmpty());
+  EXPECT_EQ(FilesOfLog(), 1u);
+  EXPECT_EQ(Log().next_start(), "cut_0001_000030");
+  EXPECT_EQ(Log().restarts_without_cut(), 1);
+}
+
+TEST_F(CoordinatorLogTest, ALogThatCannotBeCompactedNowIsCompactedLater) {
+  options_.compact_after = 4;
+  std::vector<std::string> warnings;
+  options_.warn = [&warnings](const std::string& warning) { warnings.push_back(warning); };
+  BeginNewRun();
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  Break("create /runs/small/log/00000005");
+  ASSERT_TRUE(MakeAndCommit(2).ok());
+  EXPECT_THAT(warnings, ElementsAre("the run's log is not compacted: no space left"));
+  EXPECT_EQ(state(), RUNNING);
+  disk_.SetHook(nullptr);
+  for (uint64_t cut = 3; cut <= 8; ++cut) ASSERT_TRUE(MakeAndCommit(cut).ok());
+  EXPECT_EQ(warnings.size(), 1u);
+  EXPECT_GT(Log().compacted_number(), 0u);
+}
+
+TEST_F(CoordinatorLogTest, ACompactionOfUnknownOutcomeEndsTheGenerationAndLosesNothing) {
+  options_.compact_after = 4;
+  BeginNewRun();
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  disk_.SetHook([this](const std::string& operation) {
+    const bool fails =
+        operation == "sync_folder /runs/small/log" && disk_.Exists("/runs/small/log/00000005");
+    return fails ? absl::DataLossError("the disk is broken") : absl::OkStatus();
+  });
+  EXPECT_TRUE(MakeAndCommit(2).ok());
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_EQ(ending().why(), Ending::LOG_NOT_WRITTEN);
+  disk_.SetHook(nullptr);
+  Begin("x");
+  EXPECT_EQ(Log().last_generation()->cut(), "cut_0001_000002");
+}
+
+// What ends the generation meanwhile takes effect after it.
+TEST_F(CoordinatorLogTest, AnEndInTheMiddleOfACompactionIsPutOff) {
+  options_.compact_after = 4;
+  BeginNewRun();
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  FailAnswer told;
+  disk_.SetHook([&](const std::string& operation) {
+    if (absl::StartsWith(operation, "hard_link") && absl::EndsWith(operation, "/00000005")) {
+      told = FailMeanwhile();
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(MakeAndCommit(2).ok());
+  EXPECT_EQ(told.state(), RESTARTING);
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_EQ(ending().why(), Ending::MEMBER_FAILED);
+  EXPECT_EQ(Log().compacted_number(), 5u);
+}
+
+// The number that it links is free again.
+TEST_F(CoordinatorLogTest, ACoordinatorThatWasHeldUpTakesNoStaleLinkForACommit) {
+  StartRun();
+  RunLog other = Log();
+  RunLogEntry next;
+  next.mutable_generation()->set_generation(generation_ + 1);
+  ASSERT_TRUE(other.Append(next).ok());
+  ASSERT_TRUE(other.Compact(1).ok());
+  ASSERT_TRUE(other.RemoveCompacted(100).ok());
+  EXPECT_EQ(MakeAndCommit(1).code(), absl::StatusCode::kUnknown) << "not answered";
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_EQ(ending().why(), Ending::SUPERSEDED);
+  EXPECT_EQ(Log().last_cut(), nullptr);
+}
+
+TEST_F(CoordinatorLogTest, SaysOnceThatAJobHasBegunToTrain) {
+  EXPECT_THAT(Running(), IsEmpty());
+  StartRun();
+  EXPECT_THAT(Running(), ElementsAre(1));
+  Begin("a PS died");
+  StartRun();
+  EXPECT_THAT(Running(), ElementsAre(1)) << "it is the same job";
+}
+
+TEST_F(CoordinatorLogTest, ASizeThatCannotBeginIsDroppedAndTheRunGoesOnAsItWas) {
+  job_.set_max_restarts(0);
+  BeginNewRun();
+  Scale();
+  ASSERT_EQ(Workers(), 2);
+  EXPECT_EQ(FailForGood().state(), RESTARTING);
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_THAT(reason(), HasSubstr("there is no card\n  the change of the job is dropped: "
+                                  "embedding_worker.replicas from 1 to 2"));
+  EXPECT_THAT(Dropped(), ElementsAre("embedding_worker.replicas from 1 to 2"));
+  TakeJobOfNext();
+  Begin(reason());
+  EXPECT_EQ(Workers(), 1);
+  EXPECT_EQ(Log().last_generation()->cut(), "cut_0001_000001");
+  EXPECT_EQ(Log().restarts_without_cut(), 0) << "the run has not failed";
+  StartRun();
+  EXPECT_THAT(Running(), ElementsAre(1)) << "no other job has begun";
+}
+
+TEST_F(CoordinatorLogTest, ADeathWhileASizeBeginsDoesNotUndoIt) {
+  Scale();
+  ASSERT_TRUE(Register(NN_WORKER, 0).ok());
+  EXPECT_EQ(Fail(NN_WORKER, 0, "a peer is away", absl::StatusCode::kUnavailable).state(),
+            RESTARTING);
+  EXPECT_THAT(Dropped(), IsEmpty());
+  Begin(reason());
+  EXPECT_EQ(Workers(), 2) << "it is tried again";
+  EXPECT_EQ(FailForGood().state(), RESTARTING);
+  EXPECT_EQ(Dropped().size(), 1u) << "it is on trial still";
+}
+
+TEST_F(CoordinatorLogTest, WhatHasBegunToTrainIsNotDropped) {
+  Scale();
+  EXPECT_TRUE(Register(EMBEDDING_WORKER, 1).ok());
+  RegisterAll();
+  EXPECT_TRUE(Heartbeat(EMBEDDING_WORKER, 1).ok());
+  BeatAll();
+  ASSERT_EQ(state(), RUNNING);
+  EXPECT_THAT(Running(), ElementsAre(1, 3));
+  EXPECT_EQ(Fail(NN_WORKER, 0, "x", absl::StatusCode::kDataLoss).state(), FAILED);
+  EXPECT_THAT(Dropped(), IsEmpty());
+  Begin();
+  EXPECT_EQ(FailForGood().state(), FAILED) << "there is no other job to go back to";
+  EXPECT_THAT(Dropped(), IsEmpty());
+}
+
+TEST_F(CoordinatorLogTest, WhoResumesWithAJobThatCannotBeginIsToldAndTheNextResumeHasTheOneBefore) {
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  job_ = LargerJob();
+  Resume();
+  FailForGood();
+  EXPECT_EQ(state(), FAILED);
+  EXPECT_THAT(reason(), HasSubstr("embedding_worker.replicas from 1 to 2; the next `satrap resume` "
+                                  "has the job of before"));
+  TakeJobOfNext();
+  EXPECT_EQ(job_.embedding_worker().replicas(), 1);
+  Resume();
+  StartRun();
+  EXPECT_EQ(Workers(), 1);
+}
+
+TEST_F(CoordinatorLogTest, AFirstGenerationHasNothingToGoBackTo) {
+  FailForGood();
+  EXPECT_EQ(state(), FAILED);
+  EXPECT_THAT(reason(), Not(HasSubstr("dropped")));
+  EXPECT_THAT(Dropped(), IsEmpty());
+  job_ = LargerJob();
+  Resume();
+  FailForGood();
+  EXPECT_EQ(state(), FAILED);
+  EXPECT_THAT(Dropped(), IsEmpty()) << "no job of this run has begun to train";
+}
+
+TEST_F(CoordinatorLogTest, ADropThatCannotBeWrittenIsALossAfterWhichTheSizeIsTriedAgain) {
+  Scale();
+  Break("create /runs/small/log");
+  FailForGood();
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_EQ(ending().why(), Ending::LOG_NOT_WRITTEN);
+  disk_.SetHook(nullptr);
+  Begin(reason());
+  EXPECT_EQ(Workers(), 2);
+}
+
+}  // namespace
+}  // namespace satrap

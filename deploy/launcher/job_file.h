@@ -1,0 +1,25 @@
+// The job in a run's folder, for people, and for the coordinator of a run that begins or is
+// resumed.
+//
+// Thread-compatible: a function of its arguments and of the file.
+
+#ifndef SATRAP_DEPLOY_LAUNCHER_JOB_FILE_H_
+#define SATRAP_DEPLOY_LAUNCHER_JOB_FILE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// Writes `job` into the file at `path` unless it is there. Errors as WriteFileAtomically. If the
+// job is not `required` there, because the log has it, and the file has an older one, that stays:
+// an error is then a warning, which is returned; else an empty text. A full disk must not end a run
+// here.
+absl::StatusOr<std::string> WriteJobFile(const std::string& path, const JobConfig& job,
+                                         bool required);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_LAUNCHER_JOB_FILE_H_

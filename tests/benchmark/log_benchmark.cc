@@ -1,0 +1,170 @@
+// What the log of a long run costs those who read it, before and after it is compacted.
+//
+//   log_benchmark [--entries=100000] [--folder=/tmp]
+//
+// Makes a run's folder whose log has one generation and `entries` - 1 cuts, of which the last 5
+// have a folder, as an older build left it. Then it prints one JSON line for the log as it is, and
+// one after the claim of a generation has compacted it:
+//
+//   status_seconds    what `satrap status` of a run that nobody runs prints
+//   stop_seconds      what `satrap stop` reads once the run has stopped: how to go on
+//   claim_seconds     a coordinator claims the next generation, which every recovery begins with;
+//   the
+//                     first one also compacts the log
+//   files, bytes      of the log, as the disk keeps it: blocks of 4 KiB
+//
+// Files come from the page cache. The folder is removed.
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/base/check.h"
+#include "common/base/cpu_name.h"
+#include "common/checkpoint/checked_text.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/run_log.h"
+#include "common/config/job_config.h"
+#include "common/thread/clock.h"
+#include "deploy/cli/run_state.h"
+#include "deploy/coordinator/generation_claim.h"
+#include "deploy/launcher/run_progress.h"
+
+namespace satrap {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kCutsThere = 5;
+
+void WriteEntry(const std::string& run_dir, uint64_t number, const RunLogEntry& entry) {
+  std::ofstream(absl::StrCat(run_dir, "/log/", absl::Dec(number, absl::kZeroPad8)))
+      << CheckedText(entry);
+}
+
+void MakeCut(const std::string& run_dir, uint64_t number, RunLogEntry* entry) {
+  CheckpointManifest manifest;
+  manifest.set_version(kManifestVersion);
+  manifest.set_generation(1);
+  manifest.set_cut(number);
+  manifest.set_step(100 * number);
+  manifest.mutable_position()->set_step(100 * number);
+  const std::string folder = FolderOfCut(run_dir, CutName(1, number));
+  fs::create_directories(folder);
+  CHECK_OK(WriteManifest(folder, manifest));
+  uint32_t crc32c = 0;
+  CHECK_OK(ReadManifest(folder, DiskFileSystem(), &crc32c).status());
+  entry->mutable_cut()->set_manifest_crc32c(crc32c);
+}
+
+void MakeLog(const JobConfig& job, uint64_t entries) {
+  fs::create_directories(job.run_dir() + "/log");
+  RunLogEntry generation;
+  generation.set_unix_ms(1767225600000);
+  generation.mutable_generation()->set_generation(1);
+  generation.mutable_generation()->set_run_id(7);
+  generation.mutable_generation()->set_began(BEGAN_START);
+  *generation.mutable_generation()->mutable_job() = job;
+  WriteEntry(job.run_dir(), 1, generation);
+  for (uint64_t cut = 1; cut < entries; ++cut) {
+    RunLogEntry entry;
+    entry.set_unix_ms(1767225600000 + 60000 * cut);
+    entry.mutable_cut()->set_generation(1);
+    entry.mutable_cut()->set_cut(CutName(1, cut));
+    entry.mutable_cut()->set_step(100 * cut);
+    entry.mutable_cut()->set_bytes(2913402112);
+    entry.mutable_cut()->set_seconds(4.2);
+    entry.mutable_cut()->set_manifest_crc32c(1478812084);
+    if (cut + kCutsThere >= entries) MakeCut(job.run_dir(), cut, &entry);
+    WriteEntry(job.run_dir(), cut + 1, entry);
+  }
+}
+
+template <typename Work>
+double SecondsOf(Work work) {
+  const int64_t begin_ms = MonotonicMs();
+  work();
+  return static_cast<double>(MonotonicMs() - begin_ms) * 1e-3;
+}
+
+void Measure(const char* log, const JobConfig& job) {
+  const std::string& run_dir = job.run_dir();
+  int64_t files = 0;
+  int64_t bytes = 0;
+  for (const auto& file : fs::directory_iterator(run_dir + "/log")) {
+    struct stat status;
+    CHECK(stat(file.path().c_str(), &status) == 0);
+    ++files;
+    bytes += int64_t{status.st_blocks} * 512;
+  }
+  const double status_seconds =
+      SecondsOf([&] { CHECK_OK(EndedRunText(run_dir, 1767225600000).status()); });
+  const double stop_seconds = SecondsOf([&] {
+    const auto progress = ReadRunProgress(run_dir);
+    CHECK_OK(progress.status());
+    CHECK(!ResumeText(run_dir, *progress, run_dir).empty());
+  });
+  ClaimRequest request;
+  request.job = job;
+  request.writer = 1;
+  request.run_id = 7;
+  request.unix_ms = 1767225600000;
+  request.ended.set_text("embedding_ps 0 was killed");
+  const double claim_seconds =
+      SecondsOf([&] { CHECK_OK(ClaimGeneration(request, DiskFileSystem()).status()); });
+  printf(
+      "{\"benchmark\": \"log\", \"cpu\": \"%s\", \"log\": \"%s\", \"files\": %lld, "
+      "\"bytes\": %lld, \"status_seconds\": %.3f, \"stop_seconds\": %.3f, "
+      "\"claim_seconds\": %.3f}\n",
+      CpuName().c_str(), log, static_cast<long long>(files), static_cast<long long>(bytes),
+      status_seconds, stop_seconds, claim_seconds);
+}
+
+int Run(int argc, char** argv) {
+  uint64_t entries = 100000;
+  std::string folder = "/tmp";
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view flag = argv[i];
+    if (absl::ConsumePrefix(&flag, "--folder=")) {
+      folder = std::string(flag);
+    } else if (!absl::ConsumePrefix(&flag, "--entries=") || !absl::SimpleAtoi(flag, &entries) ||
+               entries <= kCutsThere) {
+      fprintf(stderr, "error: log_benchmark [--entries=N] [--folder=DIR], not %s\n", argv[i]);
+      return 1;
+    }
+  }
+  std::string run_dir = folder + "/log_benchmark.XXXXXX";
+  CHECK(mkdtemp(run_dir.data()) != nullptr) << folder;
+  JobConfig job;
+  job.set_run_dir(run_dir);
+  ResolveJob(&job);
+  MakeLog(job, entries);
+  Measure("as written", job);
+  // What is left of the old files goes a part at a time, with each claim and each cut.
+  size_t files = 0;
+  for (size_t before = 1; before != files;) {
+    before = files;
+    auto log = RunLog::Open(run_dir, DiskFileSystem());
+    CHECK_OK(log.status());
+    CHECK_OK(log->RemoveCompacted(kRemoveAtOnce));
+    files = static_cast<size_t>(
+        std::distance(fs::directory_iterator(run_dir + "/log"), fs::directory_iterator()));
+  }
+  Measure("compacted", job);
+  fs::remove_all(run_dir);
+  return 0;
+}
+
+}  // namespace
+}  // namespace satrap
+
+int main(int argc, char** argv) { return satrap::Run(argc, argv); }
