@@ -169,6 +169,15 @@ std::string OutlookText(const std::string& run_dir, const RunProgress& before,
 }
 
 // One line each, as people see them in a list of processes.
+bool IsSavedAtStop(const RunProgress& newest, uint64_t generation) {
+  // The wish to stop may have met a change of size, which takes a cut of its own and trains no more
+  // after it.
+  if (newest.began == BEGAN_SCALE_ANNOUNCED) return true;
+  // Or the last cut was committed, and the death came before anybody could be told.
+  return newest.cut.has_value() && newest.cut->generation() == generation &&
+         (newest.cut->leave() || newest.cut->last());
+}
+
 void AddFlagsOf(const Ending& ending, std::vector<std::string>* flags) {
   Ending without_text = ending;
   without_text.clear_text();

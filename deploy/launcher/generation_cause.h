@@ -57,6 +57,10 @@ struct EndOfGeneration {
 std::string OutlookText(const std::string& run_dir, const RunProgress& before,
                         const StatusAnswer& status, const EndOfGeneration& end);
 
+// Whether all that `generation` has trained is in the log of a run whose command was interrupted,
+// though nobody could be told so.
+bool IsSavedAtStop(const RunProgress& newest, uint64_t generation);
+
 // Adds the flags that tell the next coordinator of a generation's end (CoordinatorFlags).
 void AddFlagsOf(const Ending& ending, std::vector<std::string>* flags);
 

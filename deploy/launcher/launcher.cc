@@ -168,12 +168,8 @@ absl::Status Launcher::Rep::StartGeneration(bool drops_change) {
   StatusAnswer fresh;
   if (status.has_run_id()) fresh.set_run_id(status.run_id());
   status = fresh;
-  has_answered = false;
-  has_run = false;
-  coordinator_answers = false;
-  silent_ms = 0;
-  over_ms = 0;
-  next_status_ms = 0;
+  has_answered = has_run = coordinator_answers = false;
+  silent_ms = over_ms = next_status_ms = 0;
   return absl::OkStatus();
 }
 
@@ -402,14 +398,8 @@ RunEnd Launcher::Rep::Interrupted(const std::string& why) {
   end.kind = RunEnd::INTERRUPTED;
   end.message = strsignal(signals.first());
   EndAll();
-  // The wish to stop may have met a change of size, which takes a cut of its own and trains no
-  // more after it.
   const auto newest = ReadRunProgress(folder->path());
-  bool saved = newest.ok() && newest->began == BEGAN_SCALE_ANNOUNCED;
-  // Or the last cut was committed, and the death came before anybody could be told.
-  if (newest.ok() && newest->cut.has_value() && newest->cut->generation() == status.generation()) {
-    saved = saved || newest->cut->leave() || newest->cut->last();
-  }
+  const bool saved = newest.ok() && IsSavedAtStop(*newest, status.generation());
   if (!why.empty() && !saved) warnings.push_back(why);
   end.outlook = Outlook(saved);
   end.warnings = std::move(warnings);
