@@ -236,6 +236,25 @@ TEST_F(CoordinatorLogTest, WhoResumesWithAJobThatCannotBeginIsToldAndTheNextResu
   EXPECT_EQ(Workers(), 1);
 }
 
+// As where the programs for a device were not built.
+TEST_F(CoordinatorLogTest, ASizeThatTheLauncherCannotStartIsDroppedByTheClaim) {
+  Scale();
+  ClaimRequest request;
+  request.job = job_;
+  request.writer = 77;
+  request.run_id = kRunId;
+  request.drops_change = true;
+  request.ended.set_text("there is no program for it");
+  const auto claimed = ClaimGeneration(request, &disk_);
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  EXPECT_THAT(Dropped(), ElementsAre("embedding_worker.replicas from 1 to 2"));
+  EXPECT_EQ(Workers(), 1);
+  const RunLog log = Log();
+  EXPECT_EQ(log.last_generation()->ended().text(), "there is no program for it");
+  EXPECT_EQ(ClaimGeneration(request, &disk_).status().message(), "there is no program for it")
+      << "there is no other job to go back to";
+}
+
 TEST_F(CoordinatorLogTest, AFirstGenerationHasNothingToGoBackTo) {
   FailForGood();
   EXPECT_EQ(state(), FAILED);

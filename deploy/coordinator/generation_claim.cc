@@ -29,10 +29,6 @@ bool FollowsScale(const RunLog& log) {
          log.entries().back().generation().began() == BEGAN_SCALE_ANNOUNCED;
 }
 
-bool Drops(const ClaimRequest& request) {
-  return request.next_job && !request.ended.text().empty();
-}
-
 // Says in the log that the job of its newest generation is dropped.
 absl::Status AppendDropped(const ClaimRequest& request, RunLog* log) {
   const GenerationEntry* last = log->last_generation();
@@ -79,7 +75,7 @@ absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const Run
   entry.set_generation(last->generation() + 1);
   entry.set_run_id(last->run_id());
   entry.set_cut(log.next_start());
-  if (request.next_job && !Drops(request)) {
+  if (request.next_job) {
     RETURN_IF_ERROR(CheckJobChange(*JobOfNext(log.entries()), request.job));
     *entry.mutable_job() = request.job;
     if (!request.from.empty()) entry.set_cut(request.from);
@@ -149,9 +145,7 @@ absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& en
     }
     claimed->judged_anew = BeginFrom(JobOfCut(log, entry.cut()), claimed->job, &claimed->position);
   }
-  if (!request.next_job || Drops(request) || log.last_generation() == nullptr) {
-    return absl::OkStatus();
-  }
+  if (!request.next_job || log.last_generation() == nullptr) return absl::OkStatus();
   return CheckTrainingEnd(*JobOfNext(log.entries()), claimed->job, claimed->position,
                           claimed->ledger);
 }
@@ -200,14 +194,14 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
   const std::string& run_dir = request.job.run_dir();
   ASSIGN_OR_RETURN(RunLog log, RunLog::Open(run_dir, file_system, request.writer));
   // If somebody has dropped it already, the log has another job.
-  if (Drops(request) && log.end() == nullptr && DroppedChange(log.entries()) == nullptr) {
+  if (request.drops_change && log.end() == nullptr && DroppedChange(log.entries()) == nullptr) {
     RETURN_IF_ERROR(AppendDropped(request, &log));
   }
   ClaimedGeneration claimed(std::move(log));
   RunLogEntry entry;
   const bool finished = claimed.log.end() != nullptr;
   if (finished) {
-    if (request.next_job && !Drops(request)) {
+    if (request.next_job) {
       return absl::FailedPreconditionError(
           absl::StrCat("the run in ", run_dir, " has finished: there is nothing to resume"));
     }

@@ -39,9 +39,10 @@ struct ClaimRequest {
   // the newest.
   bool next_job = false;
   std::string from;
-  // How the generation before ended, if it was lost or has failed. May be empty. With next_job: the
-  // newest generation's job cannot be started where the run is, for this reason. It is dropped, as
-  // by a coordinator that meets such a reason (job_trial.h), and `job` is not read.
+  // The newest generation's job cannot be started where the run is, as `ended` says: it is dropped, as
+  // by a coordinator that meets such a cause (job_trial.h). REQUIRES: not next_job
+  bool drops_change = false;
+  // How the generation before ended, if it was lost or has failed. May be empty.
   Ending ended;
   uint64_t writer = 0;  // random, of this process: names the drafts of its log entries
   uint64_t run_id = 0;  // random, != 0: of a run that begins

@@ -100,7 +100,9 @@ absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t 
         absl::StrCat(flags.config, ": run_dir '", request.job.run_dir(), "' is no folder"));
   }
   request.job.set_run_dir(run_dir.lexically_normal().string());
-  request.next_job = flags.next_job;
+  // The launcher names a cause with --next_job if it could not start the log's job.
+  request.drops_change = flags.next_job && !flags.ended.text().empty();
+  request.next_job = flags.next_job && !request.drops_change;
   if (!flags.from.empty()) {
     ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(request.job.run_dir(), DiskFileSystem()));
     ASSIGN_OR_RETURN(request.from, NameOfCut(log, request.job.run_dir(), flags.from));

@@ -198,7 +198,7 @@ class World {
     if (request.next_job && deaths_.ResumesWithWrongJob(number)) {
       request.job.set_stop_seconds(kCannotBegin);
     }
-    if (!request.next_job) request.ended.set_text("a death");
+    request.ended.set_text("a death");
     request.writer = static_cast<uint64_t>(number);
     request.run_id = kRunId;
     request.compact_after = shape_.compact_after;
