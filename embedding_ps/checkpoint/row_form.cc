@@ -54,7 +54,8 @@ RowUpgrade::RowUpgrade(const TableConfig& config, const RowLayout& layout, int64
     }
     copies_.push_back({from, to, end - to});
     from += end - to;
-    const size_t after_optimizer = static_cast<size_t>(at.state_offset + floats.optimizer);
+    const size_t after_optimizer =
+        static_cast<size_t>(at.state_offset) + static_cast<size_t>(floats.optimizer);
     if (floats.optimizer_has_last_step) last_steps_.push_back(after_optimizer - 1);
     if (floats.has_l2_step) last_steps_.push_back(after_optimizer);
     if (floats.has_last_step) last_steps_.push_back(end - 1);

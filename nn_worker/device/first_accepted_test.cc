@@ -1,5 +1,6 @@
 #include "nn_worker/device/first_accepted.h"
 
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
