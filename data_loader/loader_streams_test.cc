@@ -102,6 +102,7 @@ TEST(LoaderStreamsTest, RecordsThatTheLossDoesNotTakeAreLeftOutAndToldOf) {
   job.set_global_batch_size(10);
   job.set_data_root(dir.path());
   job.mutable_data()->set_max_bad_fraction(1);
+  job.mutable_data()->set_record_rules(1);
   job.mutable_data()->add_train_files("train.csv");
   for (const char* name : {"y", "x"})
     job.mutable_data()->mutable_csv()->add_columns()->set_name(name);

@@ -153,7 +153,8 @@ void TakeNewestRules(DataConfig* data) {
   if (data->has_csv() && data->csv().trim() && !data->csv().has_trim_lists()) {
     data->mutable_csv()->set_trim_lists(true);
   }
-  const bool has_rules = data->has_csv() || data->has_libsvm() || data->has_libffm();
+  const bool has_rules =
+      data->has_criteo_tsv() || data->has_csv() || data->has_libsvm() || data->has_libffm();
   if (has_rules && !data->has_record_rules()) data->set_record_rules(kNewestRecordRules);
 }
 

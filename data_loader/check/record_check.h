@@ -3,6 +3,9 @@
 // takes. Such a record is bad, as one that does not parse is (docs/formats.md, "Bad records,
 // everywhere"), so that no record ends a run.
 //
+// A run of files that began before there was such a check (data.record_rules 0) goes on without it,
+// because its ledger counts the records that were good then.
+//
 // Thread-safe: const.
 
 #ifndef SATRAP_DATA_LOADER_CHECK_RECORD_CHECK_H_
@@ -25,7 +28,7 @@ class RecordCheck {
  public:
   enum class Fault { kNone, kLabel, kNumber, kSize };
 
-  // REQUIRES: a validated job
+  // REQUIRES: a validated, resolved job
   explicit RecordCheck(const JobConfig& job);
 
   // Checks the last row. Unless it is good, `*reason` names the column, shows the value and says
@@ -49,6 +52,7 @@ class RecordCheck {
   };
   void AddNumeric(const NumericConfig& config, const RecordSchema& schema);
 
+  const bool applies_;
   const std::vector<LabelTargets> labels_;
   std::vector<Numeric> numerics_;
   std::vector<List> lists_;  // those that are weighted and read

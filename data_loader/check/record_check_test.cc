@@ -14,6 +14,7 @@ using Fault = RecordCheck::Fault;
 // and not.
 JobConfig Job(const std::string& transform = "", const std::string& tasks = "") {
   JobConfig job = JobWithData(absl::StrCat(R"(
+      record_rules: 1
       csv { columns { name: 'y' kind: LABEL numeric_label: true }
             columns { name: 'x' kind: NUMERIC }
             columns { name: 'z' kind: NUMERIC }
@@ -54,6 +55,14 @@ std::pair<Fault, std::string> Check(const JobConfig& job, const Record& record) 
 TEST(RecordCheckTest, ARecordThatTheLossTakesIsGood) {
   EXPECT_EQ(Check(Job(), {.label = 0.5f}).first, Fault::kNone);
   EXPECT_EQ(Check(Job(), {.label = kMissingLabel}).first, Fault::kNone) << "another may be known";
+}
+
+TEST(RecordCheckTest, ARunOfFilesThatBeganBeforeThereWasSuchACheckGoesOnWithoutIt) {
+  JobConfig job = Job();
+  job.mutable_data()->clear_record_rules();
+  EXPECT_EQ(Check(job, {.label = -1, .x = 1e22f}).first, Fault::kNone);
+  job.mutable_data()->mutable_kafka();
+  EXPECT_EQ(Check(job, {.label = -1}).first, Fault::kLabel) << "its ledger counts offsets";
 }
 
 TEST(RecordCheckTest, ALabelThatIsNoTargetIsNamedWithWhatWouldDo) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "absl/base/attributes.h"
 #include "absl/strings/str_cat.h"
 #include "data_loader/parser/bad_text.h"
 #include "data_loader/parser/number.h"
@@ -66,11 +67,9 @@ class CriteoTsvParser final : public Parser {
     const uint32_t size = static_cast<uint32_t>(line.size());
     Tabs tabs;
     ScanLine(text, size, &tabs);
-    if (tabs.has_nul) return Bad(NulByte(line));
-    if (tabs.count != kColumns - 1) return Bad(NotAllColumns(line, tabs.count + 1));
+    if (tabs.has_nul || tabs.count != kColumns - 1) return BadLine(line, tabs);
     if (tabs.positions[0] != 1 || (text[0] != '0' && text[0] != '1')) {
-      return Bad(absl::StrCat(ColumnHolds("label", line.substr(0, tabs.positions[0])),
-                              " where a label belongs: '0' or '1'"));
+      return BadLabel(line.substr(0, tabs.positions[0]));
     }
     block->set_label(text[0] == '1' ? 1.0f : 0.0f);
     float* numerics = block->row_numerics();
@@ -80,10 +79,7 @@ class CriteoTsvParser final : public Parser {
       if (field_size == 0) {
         numerics[i] = kMissingNumeric;
       } else if (!ParseNumber(absl::string_view(text + from, field_size), false, &numerics[i])) {
-        return Bad(
-            absl::StrCat(ColumnHolds(absl::StrCat("I", i + 1), line.substr(from, field_size)),
-                         " where a number without exponent belongs, such as 12 or -0.5; "
-                         "the empty string is missing"));
+        return BadNumeric(i, line.substr(from, field_size));
       }
     }
     // There are kColumns - 1 tabs, so this slot is free; the last field ends with the line.
@@ -98,23 +94,34 @@ class CriteoTsvParser final : public Parser {
     return nullptr;
   }
 
+  // --- reasons. Not inlined, so that good lines run through less code ---
   // The name of a column, from 0.
   static std::string NameOf(int column) {
     if (column == 0) return "label";
     if (column <= kNumerics) return absl::StrCat("I", column);
     return column < kColumns ? absl::StrCat("C", column - kNumerics) : absl::StrCat(column + 1);
   }
-  static std::string NulByte(absl::string_view line) {
+  ABSL_ATTRIBUTE_NOINLINE const char* BadLine(absl::string_view line, const Tabs& tabs) {
+    if (!tabs.has_nul) {
+      return Bad(absl::StrCat(tabs.count + 1, " columns between tabs in ", ShownText(line),
+                              ", not ", kColumns, ": label, I1 .. I13, C1 .. C26"));
+    }
     const size_t at = line.find('\0');
     const absl::string_view before = line.substr(0, at);
     const auto column = std::count(before.begin(), before.end(), '\t');
-    return absl::StrCat("a NUL byte at byte ", at, " of the line, in column ",
-                        NameOf(static_cast<int>(column)), ": ",
-                        ShownText(line.substr(at < 20 ? 0 : at - 20)), "; text has none");
+    return Bad(absl::StrCat("a NUL byte at byte ", at, " of the line, in column ",
+                            NameOf(static_cast<int>(column)), ": ",
+                            ShownText(line.substr(at < 20 ? 0 : at - 20)), "; text has none"));
   }
-  static std::string NotAllColumns(absl::string_view line, int columns) {
-    return absl::StrCat(columns, " columns between tabs in ", ShownText(line), ", not ", kColumns,
-                        ": label, I1 .. I13, C1 .. C26");
+  ABSL_ATTRIBUTE_NOINLINE const char* BadLabel(absl::string_view field) {
+    return Bad(absl::StrCat(ColumnHolds("label", field), " where a label belongs: '0' or '1'"));
+  }
+  // `numeric`: from 0.
+  ABSL_ATTRIBUTE_NOINLINE const char* BadNumeric(int numeric, absl::string_view field) {
+    return Bad(
+        absl::StrCat(ColumnHolds(NameOf(1 + numeric), field),
+                     " where a number without exponent belongs, such as 12 or -0.5; the empty "
+                     "string is missing"));
   }
 };
 

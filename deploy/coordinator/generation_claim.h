@@ -39,8 +39,8 @@ struct ClaimRequest {
   // the newest.
   bool next_job = false;
   std::string from;
-  // The newest generation's job cannot be started where the run is, as `ended` says: it is dropped, as
-  // by a coordinator that meets such a cause (job_trial.h). REQUIRES: not next_job
+  // The newest generation's job cannot be started where the run is, as `ended` says: it is dropped,
+  // as by a coordinator that meets such a cause (job_trial.h). REQUIRES: not next_job
   bool drops_change = false;
   // How the generation before ended, if it was lost or has failed. May be empty.
   Ending ended;

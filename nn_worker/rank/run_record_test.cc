@@ -197,7 +197,8 @@ TEST(RunRecordTest, CountsOnFromThePosition) {
 }
 
 TEST(RunRecordTest, StepsWithLargeGradientsSurviveARestart) {
-  RunRecord before(EvaluationConfig(), RunPosition());
+  const RunPosition from_nothing;
+  RunRecord before(EvaluationConfig(), from_nothing);
   RunPosition position;
   before.FillPosition(&position);
   EXPECT_FALSE(position.has_large_gradient_steps()) << "positions of other runs stay as they were";
