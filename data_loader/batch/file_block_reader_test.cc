@@ -151,6 +151,7 @@ TEST_F(FileBlockReaderTest, ARecordThatTheNetworkCannotTakeIsBadAsOneThatDoesNot
 
 TEST_F(FileBlockReaderTest, WhatIsRefusedInAFileThatWasReadBeforeIsSkippedSilently) {
   job_.mutable_data()->mutable_csv()->mutable_columns(0)->set_numeric_label(true);
+  job_.mutable_data()->set_record_rules(1);
   check_ = std::make_unique<RecordCheck>(job_);
   watch_ = std::make_unique<ValueWatch>(job_, TRAIN_STREAM);
   ASSERT_TRUE(Open("0,1\n-1,2\n1,3\n", 2, /*report_bad=*/false).ok());
