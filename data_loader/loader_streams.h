@@ -62,10 +62,10 @@ class LoaderStreams {
   // Whether the train stream leases its splits from the coordinator.
   bool needs_lease() const;
 
-  // How the train stream is read, to count its items; null if nothing is left to be trained.
   // The run's file of items (SplitList.candidates), as it was when the run began; absent: there is
   // none.
   const absl::optional<FileIdentity>& item_file() const { return item_file_; }
+  // How the train stream is read, to count its items; null if nothing is left to be trained.
   const StreamSpec* train_spec() const { return specs_[TRAIN_STREAM].get(); }
 
   // Topic partitions of the train stream that are known: those of fix_files and those dealt since.

@@ -23,8 +23,7 @@ JobConfig CowClipJob(JobConfig::Mode mode, int num_ps) {
 }
 
 // The limit is for the sum over the global batch: 4 samples * .25. It does not matter which part
-// counts
-// them: a candidate, which all parts have, is counted by the first one.
+// counts them: a candidate, which all parts have, is counted by the first one.
 TEST(PsEngineRulesTest, CowClipClipsTheSumOfAnOrderedStepOnce) {
   for (const std::vector<uint32_t>& counts : {std::vector<uint32_t>{1, 3}, {4, 0}}) {
     Pss pss(CowClipJob(JobConfig::SYNC, 1));

@@ -32,6 +32,7 @@
 #include "nn_worker/collective/gloo_collective.h"
 #include "nn_worker/collective/job_reduction.h"
 #include "nn_worker/collective/local_collective.h"
+#include "nn_worker/collective/own_address.h"
 #include "nn_worker/graph/network.h"
 #include "nn_worker/metrics/score_windows.h"
 #include "nn_worker/rank/rank_engine.h"
@@ -404,6 +405,9 @@ absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,
   ForkJoinPool pool(config.compute_threads());
   ASSIGN_OR_RETURN(const JobBackend made, MakeRankBackend(runtime, devices, card, &pool));
   LogProducts(runtime);
+  if (config.replicas() > 1 && !runtime.flags().advertise.empty()) {
+    RETURN_IF_ERROR(OwnAddressOf(runtime.flags().advertise).status());
+  }
   RETURN_IF_ERROR(runtime.Join());
   Ranks ranks;
   ASSIGN_OR_RETURN(ranks.collective, MakeCollective(runtime));

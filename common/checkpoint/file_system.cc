@@ -286,9 +286,11 @@ class Disk final : public FileSystem {
     auto lock = std::make_unique<DiskLock>(fd);
     const int operation = kind == LockKind::kShared ? LOCK_SH : LOCK_EX;
     while (flock(fd, operation | LOCK_NB) != 0) {
-      if (errno == EINTR) continue;
-      const std::string why = absl::StrCat("cannot lock ", path, ": ", std::strerror(errno));
-      return errno == EWOULDBLOCK ? absl::UnavailableError(why) : absl::UnimplementedError(why);
+      const int error = errno;
+      if (error == EINTR) continue;
+      const std::string why =
+          absl::StrCat("cannot lock ", path, ": ", std::generic_category().message(error));
+      return error == EWOULDBLOCK ? absl::UnavailableError(why) : absl::UnimplementedError(why);
     }
     // Somebody may have removed the file, under a lock of his own, since it was opened. On NFS it
     // then keeps another name as long as it is open.

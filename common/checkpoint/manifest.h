@@ -25,7 +25,7 @@ namespace satrap {
 inline constexpr uint32_t kManifestVersion = 4;
 // The oldest that this build reads. Version 4 added `features`, and files of several tables.
 inline constexpr uint32_t kOldestManifestVersion = 3;
-// What a build needs to read a cut of this one: that of before does not know files of several
+// What a build needs to read a cut of this one: an older one does not know files of several
 // tables.
 uint32_t MinReaderVersion(const CheckpointManifest& manifest);
 
@@ -70,7 +70,7 @@ uint64_t ModelDigest(const CheckpointManifest& manifest);
 // Equal for tables that can load each other's saved rows: XXH64 of a text of the key space, the
 // segments, their dims, the kinds of their optimizers and what else makes rows longer: RMSProp with
 // momentum or centred, l2_mode TOUCHED, semantics GLOBAL of rules that then keep a row's last step.
-// Learning rates, bounds and other constants may change between save and load. Builds of before
+// Learning rates, bounds and other constants may change between save and load. Older builds
 // wrote rows in the first form, which this build converts (embedding_ps/checkpoint/row_form.h).
 enum class RowForm { kFirst, kSecond };
 uint64_t TableFingerprint(const TableConfig& table, RowForm form = RowForm::kSecond);

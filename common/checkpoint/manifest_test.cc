@@ -195,7 +195,7 @@ TEST(TableFingerprint, TellsTheFormsOfRowsApartWhereTheyDiffer) {
     return TableFingerprint(table, RowForm::kFirst) != TableFingerprint(table, RowForm::kSecond);
   };
   segment->mutable_optimizer()->mutable_adadelta();
-  EXPECT_FALSE(has_forms()) << "so cuts of before are taken as they are";
+  EXPECT_FALSE(has_forms()) << "so older cuts are taken as they are";
   table.set_semantics(TableConfig::GLOBAL);
   EXPECT_TRUE(has_forms()) << "a last step";
   segment->mutable_optimizer()->mutable_sgd_l1();

@@ -4,7 +4,7 @@
 //   GENERATION  a coordinator has claimed the next generation
 //   TOPICS      topic partitions that the run reads, with their offsets
 //   RUNNING     a generation of another job than before has begun to train
-//   DROPPED     one could not, and the next has the job of before (job_of_run.h)
+//   DROPPED     one could not, and the next has the earlier job (job_of_run.h)
 //   CUT         a cut is committed: a later generation begins from it
 //   END         the run has finished
 //   COMPACTED   stands for all entries before it, of which it holds what is still asked for

@@ -148,7 +148,7 @@ void DropReplacedSource(absl::string_view assignment, DataConfig* data) {
 }
 
 // How a run that begins now reads text. A run that began with an older build has none of these in
-// its resolved job and keeps the rules of then, so they are no defaults of their fields.
+// its resolved job and keeps the rules that it began with, so they are no defaults of their fields.
 void TakeNewestRules(DataConfig* data) {
   if (data->has_csv() && data->csv().trim() && !data->csv().has_trim_lists()) {
     data->mutable_csv()->set_trim_lists(true);

@@ -1,6 +1,7 @@
 #include "common/config/label_targets.h"
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -22,20 +23,31 @@ int FindLayer(const ModelConfig& model, absl::string_view name, int before) {
   return -1;
 }
 
-absl::optional<int64_t> WidthBefore(const ModelConfig& model, absl::string_view name, int before);
+// The sums of concatenations, by the layer's index: each is worked out once, however often layers
+// name one another.
+using Sums = std::map<int, absl::optional<int64_t>>;
 
-absl::optional<int64_t> SumOfWidths(const ModelConfig& model, const LayerConfig& layer,
-                                    int before) {
-  int64_t sum = 0;
+absl::optional<int64_t> WidthBefore(const ModelConfig& model, absl::string_view name, int before,
+                                    Sums* sums);
+
+absl::optional<int64_t> SumOfWidths(const ModelConfig& model, const LayerConfig& layer, int before,
+                                    Sums* sums) {
+  const auto known = sums->find(before);
+  if (known != sums->end()) return known->second;
+  absl::optional<int64_t> sum = 0;
   for (const std::string& input : layer.inputs()) {
-    const absl::optional<int64_t> width = WidthBefore(model, input, before);
-    if (!width.has_value()) return absl::nullopt;
-    sum += *width;
+    const absl::optional<int64_t> width = WidthBefore(model, input, before, sums);
+    if (!width.has_value() || *sum + *width > static_cast<int64_t>(kMostClasses)) {
+      sum.reset();
+      break;
+    }
+    *sum += *width;
   }
-  return sum;
+  return (*sums)[before] = sum;
 }
 
-absl::optional<int64_t> WidthBefore(const ModelConfig& model, absl::string_view name, int before) {
+absl::optional<int64_t> WidthBefore(const ModelConfig& model, absl::string_view name, int before,
+                                    Sums* sums) {
   const size_t colon = name.find(':');
   int output = 0;
   if (colon != absl::string_view::npos && !absl::SimpleAtoi(name.substr(colon + 1), &output)) {
@@ -55,7 +67,7 @@ absl::optional<int64_t> WidthBefore(const ModelConfig& model, absl::string_view 
       if (output < 0 || output >= layer.slice().ranges_size()) return absl::nullopt;
       return layer.slice().ranges(output).size();
     case LayerConfig::kConcat:
-      return SumOfWidths(model, layer, at);
+      return SumOfWidths(model, layer, at, sums);
     case LayerConfig::kBatchNorm:
     case LayerConfig::kDropout:
     case LayerConfig::kActivation:
@@ -68,7 +80,7 @@ absl::optional<int64_t> WidthBefore(const ModelConfig& model, absl::string_view 
     case LayerConfig::kL2Normalize:
     case LayerConfig::kStopGradient:
       if (layer.inputs().empty()) return absl::nullopt;
-      return WidthBefore(model, layer.inputs(0), at);
+      return WidthBefore(model, layer.inputs(0), at, sums);
     default:
       return absl::nullopt;
   }
@@ -136,7 +148,8 @@ std::vector<LabelTargets> LabelTargetsOf(const JobConfig& job) {
 }
 
 absl::optional<int64_t> OutputWidth(const ModelConfig& model, const std::string& name) {
-  return WidthBefore(model, name, model.layers_size());
+  Sums sums;
+  return WidthBefore(model, name, model.layers_size(), &sums);
 }
 
 }  // namespace satrap

@@ -166,7 +166,7 @@ absl::StatusOr<std::vector<KafkaOffsetRange>> KafkaCluster::Ranges(
 absl::StatusOr<std::vector<int64_t>> KafkaCluster::OffsetsAt(
     absl::Span<const KafkaPartition> partitions, int64_t time_ms) const {
   const int64_t deadline_ms = DeadlineMs();
-  // First, so that a message that arrives between the answers lies behind it and is not skipped.
+  // First, so that a message that arrives between the answers lies after it and is not skipped.
   ASSIGN_OR_RETURN(const std::vector<int64_t> latest,
                    AskOffsets(partitions, RD_KAFKA_OFFSET_END, deadline_ms));
   // Negative times have another meaning in the protocol, and all messages are later anyway.

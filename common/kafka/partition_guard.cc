@@ -31,7 +31,7 @@ absl::Status AnotherTopic(const KafkaPartition& partition, int64_t offset) {
       "a new one"));
 }
 
-// Reads the first message of each place, at its offset or behind it. What the brokers do not have
+// Reads the first message of each place, at its offset or after it. What the brokers do not have
 // within `limit_ms`, or until `stop` returns true, is left out.
 absl::StatusOr<std::vector<absl::optional<MessageMark>>> ReadFirst(
     KafkaClient* client, const std::vector<KafkaPlace>& places, int64_t limit_ms,

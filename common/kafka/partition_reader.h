@@ -6,7 +6,7 @@
 // Every message that the broker has and a reader may see is given once, in the order of offsets.
 // Offsets without a message (compaction, aborted transactions, the marks of transactions) show as
 // gaps: every offset below next_offset() was given or holds no message, which at the end of a
-// partition holds for what lies behind its last message, too. An offset that does not exceed the
+// partition holds for what lies after its last message, too. An offset that does not exceed the
 // one before it is an error, and offsets that are gone are an error, never a silent jump.
 //
 // A topic that is deleted and made anew while it is read is an error, too (partition_guard.h),

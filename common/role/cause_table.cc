@@ -78,6 +78,10 @@ struct QuarantineRule {
 constexpr QuarantineRule kQuarantined[] = {
     {"a record that its parser refuses, with its reason, file and line",
      "look at `quarantine/`; more than `data.max_bad_fraction` of them end the run"},
+    {"a record whose label its loss does not take, or which has a number beyond 1e15 after the "
+     "transform",
+     "the same; a run of files that begins from nothing ends before its first step if over 1 % of "
+     "the first 1,000 labels are such"},
 };
 
 std::string ConsequenceOf(const CauseRule& rule) {

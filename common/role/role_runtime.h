@@ -92,8 +92,8 @@ class RoleRuntime {
   // For engines: a call with an error ends this process. Never blocks; the first error counts.
   std::function<void(absl::Status)> failure_sink();
   // Returns if `status` is OK. Otherwise ends the process as an error of the body would, but
-  // without
-  // unwinding: peers would notice what that destroys (a collective) before this role tells why.
+  // without unwinding: peers would notice what that destroys (a collective) before this role tells
+  // why.
   void ExitUnlessOk(const absl::Status& status);
 
   // Starts the server at flags().listen, once. Handlers must live until WaitForFinish has returned.

@@ -59,6 +59,10 @@ class FileBlockReader final : public BlockReader {
       if (!more) return absl::OkStatus();
       const ParseResult::Kind kind = options_.parser->KindOf(line.text);
       if (kind == ParseResult::kRecord) break;
+      // The first name may begin with what comments begin with.
+      if (kind == ParseResult::kComment && options_.parser->CheckHeader(line.text).ok()) {
+        return absl::OkStatus();
+      }
       if (kind == ParseResult::kEmpty && options_.report_bad) ++end_.empty_lines;
       if (kind == ParseResult::kEmpty && reports) ++counts_.empty_lines;
       if (kind == ParseResult::kComment && reports) ++counts_.comments;
@@ -164,7 +168,9 @@ absl::StatusOr<bool> ComesBeforeHeader(const Split& split, const Parser& parser)
   while (true) {
     ASSIGN_OR_RETURN(const bool more, lines->Next(&line));
     if (!more) return true;
-    if (parser.KindOf(line.text) == ParseResult::kRecord) return false;
+    const ParseResult::Kind kind = parser.KindOf(line.text);
+    if (kind == ParseResult::kRecord) return false;
+    if (kind == ParseResult::kComment && parser.CheckHeader(line.text).ok()) return false;
   }
 }
 

@@ -343,7 +343,7 @@ TEST_F(FileBlockReaderTest, OnlyTheSplitThatBeginsTheFileHasAHeader) {
 }
 
 TEST_F(FileBlockReaderTest, AFileThatEndsEarlyIsAnErrorAndItsRecordsAreCounted) {
-  // A frame of the raw block "0,1\n0,2\n" that is not the last, and nothing behind it.
+  // A frame of the raw block "0,1\n0,2\n" that is not the last, and nothing after it.
   const std::string frame(
       "\x28\xb5\x2f\xfd\x00\x58\x40\x00\x00"
       "0,1\n0,2\n",

@@ -23,8 +23,8 @@ std::string BeyondText(absl::string_view what, float number) {
 RecordCheck::RecordCheck(const JobConfig& job)
     // The ledger of a topic counts offsets and lines, whether they hold good records or not.
     : applies_(job.data().record_rules() > 0 || job.data().has_kafka()),
-      labels_(LabelTargetsOf(job)),
-      size_(job, SchemaOf(job.data())) {
+      labels_(job.action() == JobConfig::PREDICT ? std::vector<LabelTargets>()
+                                                 : LabelTargetsOf(job)) {
   const RecordSchema schema = SchemaOf(job.data());
   has_weight_ = schema.has_weight;
   for (const NumericConfig& config : job.data().numerics()) AddNumeric(config, schema);
@@ -98,7 +98,7 @@ RecordCheck::Fault RecordCheck::Check(const RecordBlock& records, std::string* r
       return Fault::kNumber;
     }
   }
-  return size_.IsTooLarge(records, reason) ? Fault::kSize : Fault::kNone;
+  return Fault::kNone;
 }
 
 }  // namespace satrap

@@ -1,10 +1,11 @@
 // A RecordCheck says which parsed records the job's losses and network cannot take: a label that is
-// no target of its loss, a number beyond 1e15 after its transform, or more ids than a message
-// takes. Such a record is bad, as one that does not parse is (docs/formats.md, "Bad records,
-// everywhere"), so that no record ends a run.
+// no target of its loss, or a number beyond 1e15 after its transform. Such a record is bad, as one
+// that does not parse is (docs/formats.md, "Bad records, everywhere"), so that no record ends a
+// run.
 //
 // A run of files that began before there was such a check (data.record_rules 0) goes on without it,
-// because its ledger counts the records that were good then.
+// because its ledger counts the records that were good then. For the same reason nothing decides
+// here that may change while a run goes on. A record to predict needs no label that a loss takes.
 //
 // Thread-safe: const.
 
@@ -16,7 +17,6 @@
 #include <vector>
 
 #include "common/config/label_targets.h"
-#include "data_loader/check/record_size.h"
 #include "data_loader/parser/record_block.h"
 #include "data_loader/parser/record_schema.h"
 #include "data_loader/transform/numeric_transform.h"
@@ -26,7 +26,7 @@ namespace satrap {
 
 class RecordCheck {
  public:
-  enum class Fault { kNone, kLabel, kNumber, kSize };
+  enum class Fault { kNone, kLabel, kNumber };
 
   // REQUIRES: a validated, resolved job
   explicit RecordCheck(const JobConfig& job);
@@ -57,7 +57,6 @@ class RecordCheck {
   std::vector<Numeric> numerics_;
   std::vector<List> lists_;  // those that are weighted and read
   bool has_weight_ = false;
-  const RecordSize size_;
 };
 
 }  // namespace satrap

@@ -65,6 +65,13 @@ TEST(RecordCheckTest, ARunOfFilesThatBeganBeforeThereWasSuchACheckGoesOnWithoutI
   EXPECT_EQ(Check(job, {.label = -1}).first, Fault::kLabel) << "its ledger counts offsets";
 }
 
+TEST(RecordCheckTest, ARecordIsPredictedWhateverItsLabelIs) {
+  JobConfig job = Job();
+  job.set_action(JobConfig::PREDICT);
+  EXPECT_EQ(Check(job, {.label = -1}).first, Fault::kNone);
+  EXPECT_EQ(Check(job, {.label = -1, .x = 1e22f}).first, Fault::kNumber);
+}
+
 TEST(RecordCheckTest, ALabelThatIsNoTargetIsNamedWithWhatWouldDo) {
   const auto [fault, reason] = Check(Job(), {.label = -1});
   EXPECT_EQ(fault, Fault::kLabel);

@@ -1,6 +1,6 @@
 // PartitionBlocks make blocks of the messages of one topic partition. A block is [first, end) in
 // offsets, which are its slots: `block_rows` of them, fewer where the partition ends, where a block
-// of an earlier life begins, behind the message with which it has `block_rows` records, or where
+// of an earlier life begins, after the message with which it has `block_rows` records, or where
 // the caller closes it early. Offsets without a message are slots
 // without records.
 //
@@ -115,7 +115,7 @@ class PartitionBlocks {
     uint64_t end;
     bool done;
   };
-  // Sets the bounds of the block that begins at `first` or behind what is done there.
+  // Sets the bounds of the block that begins at `first` or after what is done there.
   void BeginBlock(uint64_t first);
   // Where the block under way must end at the latest.
   uint64_t Limit() const;

@@ -256,8 +256,7 @@ class TopicBatchMaker final : public BatchMaker {
 
   // Whether the block under way must be closed though it is not full. While the broker has more,
   // which a slow connection may bring later than it is parsed, small blocks would shuffle badly and
-  // win
-  // nothing: the lag is what makes the messages late.
+  // win nothing: the lag is what makes the messages late.
   bool HasWaited(const Partition& partition) const {
     if (max_wait_ms_ == 0 || partition.begun_ms < 0) return false;
     const bool at_end = partition.source->at_end(partition.index);
@@ -265,7 +264,7 @@ class TopicBatchMaker final : public BatchMaker {
            max_wait_ms_ * (at_end ? 1 : kWaitsWithLag);
   }
 
-  // After OUT_OF_RANGE: reads on behind what is lost, if the job says so.
+  // After OUT_OF_RANGE: reads on after what is lost, if the job says so.
   absl::Status SkipLost(Partition* partition, const absl::Status& status) {
     const absl::optional<MessageSource::Lost> lost = partition->source->lost(partition->index);
     const bool is_gap =
@@ -275,7 +274,7 @@ class TopicBatchMaker final : public BatchMaker {
                                                               static_cast<uint64_t>(lost->found));
     // What was consumed may expire.
     if (count > 0 && stream_.config.on_lost_offsets() != KafkaConfig::SKIP) {
-      // The last consumed message may be wanted, to compare it; what is lost begins behind it.
+      // The last consumed message may be wanted, to compare it; what is lost begins after it.
       const auto first = static_cast<int64_t>(partition->blocks->block_first());
       absl::optional<MessageSource::Lost> same;
       return OffsetRefused(PlaceOf(*partition, 0).partition, std::max(lost->wanted, first),

@@ -18,7 +18,7 @@ bool SkipDigits(const char** at, const char* end) {
 }
 
 // Whether [at, end) is an unsigned number by the grammar of number.h. from_chars alone would also
-// take "nan" and "inf", and would stop without an error at text behind a number.
+// take "nan" and "inf", and would stop without an error at text after a number.
 bool IsNumber(const char* at, const char* end, bool allow_exponent) {
   const bool digits_before = SkipDigits(&at, end);
   bool digits_behind = false;

@@ -114,7 +114,7 @@ absl::Status NoMemory(const std::string& path) {
   return absl::ResourceExhaustedError(absl::StrCat(path, ": no memory to decompress it"));
 }
 
-// Reads one gzip member after another, as the gzip tool does; zero bytes behind a member are
+// Reads one gzip member after another, as the gzip tool does; zero bytes after a member are
 // padding.
 class GzipFile final : public ByteSource {
  public:

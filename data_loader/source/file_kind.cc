@@ -23,8 +23,7 @@ struct Mark {
 };
 
 // A format that cannot be read. It is told by at least four bytes, or by three of which text has
-// one
-// never: a CSV file may begin with `ORC` or `PK`, so those alone tell nothing.
+// one never: a CSV file may begin with `ORC` or `PK`, so those alone tell nothing.
 struct Foreign {
   Mark first;
   Mark second;              // its bytes may be empty

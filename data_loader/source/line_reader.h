@@ -5,7 +5,7 @@
 // With QuoteRules it gives records: a line end within quotes does not end one. Quotes that are not
 // closed by the end of the file, or within kMaxLineBytes of the record's first byte, would swallow
 // what follows. Then the record's first line is given alone, with its quotes open, and the next
-// call goes on behind that line.
+// call goes on after that line.
 //
 // Of a line of more than kMaxLineBytes, the beginning is given and marked, and the rest is skipped,
 // so memory is bounded whatever the file holds.

@@ -40,7 +40,7 @@ class RecordEndFinder {
  private:
   enum class State {
     kFieldStart,
-    kUnquoted,  // also behind a closing quote, up to the separator
+    kUnquoted,  // also after a closing quote, up to the separator
     kQuoted,
     kQuoteInQuoted,  // the next byte decides between a doubled quote and the end of the field
   };

@@ -32,8 +32,7 @@ std::string RunOfCut(const std::string& folder) {
 }
 
 // Returns read(folder of the cut that is typed), and looks for that cut again as long as it is
-// removed
-// meanwhile: a run, or a link, then stands for a newer one.
+// removed meanwhile: a run, or a link, then stands for a newer one.
 absl::StatusOr<std::string> OfCut(
     const std::string& typed,
     const std::function<absl::StatusOr<std::string>(const std::string&)>& read) {

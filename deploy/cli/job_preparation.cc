@@ -79,9 +79,15 @@ absl::Status CheckModel(const JobConfig& job) {
 }  // namespace
 
 std::vector<std::string> RowsAsIn(const JobConfig& trained) {
-  const CsvFormat& csv = trained.data().csv();
-  if (!csv.trim() || csv.has_trim_lists()) return {};
-  return {"data.csv.trim_lists=false"};
+  std::vector<std::string> rules;
+  const DataConfig& data = trained.data();
+  if (data.csv().trim() && !data.csv().has_trim_lists()) {
+    rules.emplace_back("data.csv.trim_lists=false");
+  }
+  const bool reads_text =
+      data.has_criteo_tsv() || data.has_csv() || data.has_libsvm() || data.has_libffm();
+  if (reads_text && !data.has_record_rules()) rules.emplace_back("data.record_rules=0");
+  return rules;
 }
 
 void MakeDataRootAbsolute(JobConfig* job) {

@@ -23,9 +23,10 @@ absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<
                                      const std::string& install_dir,
                                      std::string* device_need = nullptr);
 
-// The overrides with which a job finds the rows of a run of the job `trained`, as its resolved text
-// says it: a run of an older build has rows of strings that a new run would trim
-// (data.csv.trim_lists).
+// The overrides with which a job reads data as the run of the job `trained` did, as its resolved
+// text says it: a run of an older build has rows of strings that a new run would trim
+// (data.csv.trim_lists), and other records that are good (data.record_rules), whose numbers decide
+// which of them a seeded split takes.
 std::vector<std::string> RowsAsIn(const JobConfig& trained);
 
 // Makes a data_root that is relative to the current folder absolute.

@@ -41,9 +41,11 @@ TEST(RowsAsInTest, AModelIsScoredOnTheIdsThatItWasTrainedOn) {
   JobConfig trained;
   EXPECT_TRUE(RowsAsIn(trained).empty());
   trained.mutable_data()->mutable_csv()->set_trim(true);
-  EXPECT_THAT(RowsAsIn(trained), testing::ElementsAre("data.csv.trim_lists=false"))
+  EXPECT_THAT(RowsAsIn(trained),
+              testing::ElementsAre("data.csv.trim_lists=false", "data.record_rules=0"))
       << "a run of an older build";
   trained.mutable_data()->mutable_csv()->set_trim_lists(true);
+  trained.mutable_data()->set_record_rules(1);
   EXPECT_TRUE(RowsAsIn(trained).empty()) << "its job says it";
 }
 

@@ -201,7 +201,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
         return watch == nullptr || watch(status, launcher.get());
       },
       [&](const std::string& message) {
-        // Otherwise the message would stand behind the line that is being overwritten.
+        // Otherwise the message would stand after the line that is being overwritten.
         progress.End();
         fprintf(stderr, "satrap: %s\n", message.c_str());
       });

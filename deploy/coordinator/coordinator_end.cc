@@ -81,7 +81,7 @@ void CoordinatorEngine::Rep::EndForGood(Ending how) {
   dropping = true;
   OnDisk([this, how] { AppendDropped(how); });
   absl::StrAppend(how.mutable_text(), "\n  the change of the job is dropped: ", trial.change,
-                  end == FAILED ? "; the next `satrap resume` has the job of before" : "");
+                  end == FAILED ? "; the next `satrap resume` has the earlier job" : "");
   put_off = PutOffEnd{end, std::move(how), nullptr};
 }
 

@@ -73,9 +73,12 @@ rpc::CallReceiver::Options ReceiverOptions(const Envelope& envelope, int senders
           rpc::RpcTimeouts().hold_ms * 1000};
 }
 
-// How the generation before the claimed one has failed; an empty message if it has not.
+// How the generation before the claimed one has failed; an empty message if it has not, or had
+// another job, which was dropped.
 Ending EndedBefore(const RunLog& log) {
   const GenerationEntry* own = log.last_generation();
+  const size_t entries = log.entries().size();
+  if (entries >= 2 && log.entries()[entries - 2].has_dropped()) return Ending();
   return own != nullptr && own->began() == BEGAN_RESTART ? own->ended() : Ending();
 }
 

@@ -8,9 +8,8 @@
 //      \------------------------------\---- a loss that a restart may cure --> RESTARTING
 //      \                               \--- one that it does not cure, or no restart is left
 //       \                                                                        --> FAILED
-//        \--one that no restart cures, in a generation whose job `satrap scale` has changed, so
-//        that
-//           the next one has the job of before (job_trial.h)                     --> RESTARTING
+//        \--one that no restart cures, in a generation whose job `satrap scale` has changed:
+//           the next one has the earlier job (job_trial.h)                       --> RESTARTING
 //
 // The last four are final. In them every method still answers, so that all members learn of the
 // end. Of several causes the first is kept; later ones follow from it. What a restart may cure: a
@@ -114,8 +113,7 @@ class CoordinatorEngine final : public rpc::Handler {
   // LeaseSplit   deals the splits of an epoch that the cut's ledger has not done, in order, each
   //              once. INVALID_ARGUMENT if loaders disagree on the number of splits.
   // CommitCut    FAILED_PRECONDITION: not RUNNING, or a cut of another generation, or not newer
-  // than
-  //              a committed one. INVALID_ARGUMENT: no name of a cut, or nobody has wished to
+  //              than a committed one. INVALID_ARGUMENT: no name of a cut, or nobody has wished to
   //              leave. After an error, and if the answer says `abandoned` (why, naming the file),
   //              the cut is not committed.
   // StoreSet     ALREADY_EXISTS if the key has another value.

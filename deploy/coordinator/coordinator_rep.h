@@ -60,7 +60,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   void EndGeneration(Ending how) REQUIRES(mutex);  // by a loss that a restart may cure
   // By what no restart cures. Where the job is on trial (job_trial.h), its change is dropped.
   void EndForGood(Ending how) REQUIRES(mutex);
-  // As STOPPED without a last cut; what is lost by that is told behind the text.
+  // As STOPPED without a last cut; what is lost by that is told after the text.
   void EndWithoutLastCut(Ending how) REQUIRES(mutex);
   // Adds to the text what is lost by going on from the newest cut, and sets the loss.
   void AddLostWork(Ending* how) const REQUIRES(mutex);

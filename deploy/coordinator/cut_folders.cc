@@ -104,10 +104,12 @@ absl::Status CutFolders::MoveLinks(const RunLog& log) {
 
 absl::Status CutFolders::RemoveCut(const std::string& name) {
   const std::string folder = absl::StrCat(Dir(), "/", name);
-  ASSIGN_OR_RETURN(const std::unique_ptr<FileLock> nobody_reads,
-                   LockToRemoveCut(folder, file_system_));
+  ASSIGN_OR_RETURN(std::unique_ptr<FileLock> nobody_reads, LockToRemoveCut(folder, file_system_));
   // The manifest first: a folder that is removed in part must not look whole.
   RETURN_IF_ERROR(file_system_->Remove(folder + "/manifest"));
+  // Nobody can pin the cut any more. On NFS a file that is open keeps a name in its folder, which
+  // then could not be removed.
+  nobody_reads.reset();
   return file_system_->Remove(folder);
 }
 

@@ -1,6 +1,7 @@
 // Whether training goes on from a cut, by the job of the generation that begins from it, and what
-// it compares its validations with. The cut says whether training was over by the job of then;
-// `resume --set` and `scale` may have changed epochs, max_steps, patience, or the metric since.
+// it compares its validations with. The cut says whether training was over by the job that it then
+// had; `resume --set` and `scale` may have changed epochs, max_steps, patience, or the metric
+// since.
 //
 // Thread-safe: functions of their arguments.
 

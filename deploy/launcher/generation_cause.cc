@@ -168,7 +168,6 @@ std::string OutlookText(const std::string& run_dir, const RunProgress& before,
   return absl::StrCat(how, "; ", LossText(*newest, status));
 }
 
-// One line each, as people see them in a list of processes.
 bool IsSavedAtStop(const RunProgress& newest, uint64_t generation) {
   // The wish to stop may have met a change of size, which takes a cut of its own and trains no more
   // after it.
@@ -178,6 +177,7 @@ bool IsSavedAtStop(const RunProgress& newest, uint64_t generation) {
          (newest.cut->leave() || newest.cut->last());
 }
 
+// One line each, as people see them in a list of processes.
 void AddFlagsOf(const Ending& ending, std::vector<std::string>* flags) {
   Ending without_text = ending;
   without_text.clear_text();

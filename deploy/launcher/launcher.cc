@@ -12,6 +12,7 @@
 #include "common/base/shortage.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
+#include "common/role/cause_table.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
 #include "common/role/process_limits.h"
@@ -58,7 +59,7 @@ struct Launcher::Rep {
   // `drops_change`: the log's job cannot be started, as `next_cause` says.
   absl::Status StartGeneration(bool drops_change = false);
   // Goes back if the log's job cannot be started here (run_progress.h); returns what to tell.
-  absl::StatusOr<std::string> StartGenerationOrGoBack();
+  absl::StatusOr<std::string> StartGenerationOrGoBack(bool drops_change = false);
   RunEnd Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
              absl::FunctionRef<void(const std::string&)> on_message);
   // Waits until a process ends, a signal comes, or the time is over.
@@ -76,6 +77,10 @@ struct Launcher::Rep {
   Cause Judge();
   bool IsOver() const;
   bool IsScaled() const;
+  // Whether the end was wished, or the log says that the next generation has another job: then
+  // nothing has failed. True once for each such entry, so that one that never begins is a failure.
+  // REQUIRES: as IsScaled
+  bool TakeWish(bool is_new_cut);
   // Kills the generation and brings up the next. Returns the run's end if there is to be none.
   absl::optional<RunEnd> Restart(const Cause& cause,
                                  absl::FunctionRef<void(const std::string&)> on_message);
@@ -99,6 +104,7 @@ struct Launcher::Rep {
   RunProgress progress;             // when the newest generation was started
   uint64_t generations_before = 0;  // in the log when the launcher started
   RestartCount restarts;
+  uint64_t wish_taken = 0;            // the generation of the last one
   absl::optional<Ending> next_cause;  // how the generation before the next one ended
   std::vector<RestartTimes> restart_times;
 
@@ -131,10 +137,12 @@ absl::Status Launcher::Rep::Begin(const std::string& bin_dir) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Launcher::Rep::StartGenerationOrGoBack() {
-  const absl::Status started = StartGeneration();
+absl::StatusOr<std::string> Launcher::Rep::StartGenerationOrGoBack(bool drops_change) {
+  const absl::Status started = StartGeneration(drops_change);
   if (started.ok()) return "";
-  if (ShortageOf(started) != Shortage::kNone) return started;  // no fault of the job
+  // That is no fault of the job; and who names a cut does not want another one.
+  const bool names_cut = !options.from_cut.empty() && progress.generation == generations_before;
+  if (ShortageOf(started) != Shortage::kNone || names_cut) return started;
   ASSIGN_OR_RETURN(const std::string why, GoBack(started, job, &progress));
   next_cause = EndingOf(Ending::OTHER, std::string(started.message()));
   RETURN_IF_ERROR(StartGeneration(/*drops_change=*/true));
@@ -262,6 +270,12 @@ bool Launcher::Rep::IsScaled() const {
          progress.began == BEGAN_SCALE_ANNOUNCED;
 }
 
+bool Launcher::Rep::TakeWish(bool is_new_cut) {
+  if (is_new_cut && progress.cut->leave() && status.state() == RESTARTING) return true;
+  if (!IsScaled() && !progress.drops_newest) return false;
+  return std::exchange(wish_taken, progress.generation) != progress.generation;
+}
+
 absl::optional<RunEnd> Launcher::Rep::Restart(
     const Cause& cause, absl::FunctionRef<void(const std::string&)> on_message) {
   RestartTimes times;
@@ -290,25 +304,32 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
                           (!cut_before.has_value() || progress.cut->cut() != cut_before->cut());
   if (is_new_cut) restarts.OnCut();
   int64_t pause_ms = 0;
-  // One that left with its cut for another size, which is not announced, or dropped, has not
-  // failed.
-  if (!IsScaled() && !progress.drops_newest &&
-      !(is_new_cut && progress.cut->leave() && status.state() == RESTARTING)) {
-    const absl::StatusOr<int64_t> pause = restarts.AddFailure(cause.ending, job.max_restarts());
-    if (!pause.ok()) {
-      return Failed(absl::StrCat(cause.full, pause.status().message()), cause.ending);
-    }
+  bool drops_change = false;
+  const bool is_wished = TakeWish(is_new_cut);
+  if (is_wished) {
+    restarts.AddWish();
+  } else if (const auto pause = restarts.AddFailure(cause.ending, job.max_restarts()); pause.ok()) {
     pause_ms = *pause;
   } else {
+    const absl::Status end =
+        absl::FailedPreconditionError(absl::StrCat(cause.full, pause.status().message()));
+    // What no restart cures may be the fault of a job that has not run yet.
+    const auto went_back = restarts.repeated() ? GoBack(end, job, &progress) : end;
+    if (!went_back.ok()) return Failed(std::string(end.message()), cause.ending);
+    on_message(*went_back);
+    drops_change = true;
     restarts.AddWish();
+    pause_ms = RuleOf(cause.ending).pause_ms;
   }
-  on_message(RestartText(cause, IsScaled(), pause_ms, progress, status));
+  const bool is_scaled = is_wished && IsScaled();
+  on_message(RestartText(cause, is_scaled, pause_ms, progress, status));
   next_cause.reset();
-  if (!IsScaled()) next_cause = cause.ending;
+  if (!is_scaled) next_cause = cause.ending;
   absl::optional<RunEnd> end = Pause(pause_ms, cause.ending);
   if (end.has_value()) return end;
-  const absl::StatusOr<std::string> dropped = StartGenerationOrGoBack();
-  if (ShortageOf(dropped.status()) != Shortage::kNone) {
+  const auto dropped = StartGenerationOrGoBack(drops_change);
+  // A starter that was lost is replaced, and what is short may be there again.
+  if (ShortageOf(dropped.status()) != Shortage::kNone || absl::IsAborted(dropped.status())) {
     return Restart(CauseOf(dropped.status()), on_message);
   }
   if (!dropped.ok()) return Failed(std::string(dropped.status().message()));

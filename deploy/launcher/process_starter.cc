@@ -166,8 +166,14 @@ absl::StatusOr<ProcessStarter::Forked> ProcessStarter::ForkOne() {
 
 absl::Status ProcessStarter::Replace(int64_t timeout_ms) {
   kill(pid_, SIGKILL);
-  waitpid(pid_, nullptr, 0);
   const int64_t deadline_ms = MonotonicMs() + timeout_ms;
+  // One that the kernel holds in a file operation, on a disk that hangs, does not die.
+  while (waitpid(pid_, nullptr, WNOHANG) == 0) {
+    if (MonotonicMs() >= deadline_ms) {
+      return absl::DeadlineExceededError("the process that starts the others does not end");
+    }
+    poll(nullptr, 0, 10);
+  }
   for (const pid_t pid : running_) {
     // The kernel has sent each its signal when its parent ended. Nobody reaps them here.
     const int ended = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));

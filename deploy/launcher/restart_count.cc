@@ -18,7 +18,8 @@ absl::StatusOr<int64_t> RestartCount::AddFailure(const Ending& end, int max_rest
   const Ending before = std::exchange(before_, end);
   // A coordinator that was told has judged already. Of what it was not told the second time
   // decides, because the first may be an echo of an end elsewhere.
-  if (IsRepeated(end, before) && NoRestartCures(end, before)) {
+  repeated_ = IsRepeated(end, before) && NoRestartCures(end, before);
+  if (repeated_) {
     return absl::FailedPreconditionError(absl::StrCat(
         "\n  the generation before ended by the same before all roles were ready, so no restart "
         "cures it: ",

@@ -23,11 +23,14 @@ class RestartCount {
   // FAILED_PRECONDITION if there must be no next one; its message continues that of `end`, and is
   // empty for the first failure of a run without restarts.
   absl::StatusOr<int64_t> AddFailure(const Ending& end, int max_restarts);
+  // Whether the last AddFailure was refused because no restart cures what has happened twice.
+  bool repeated() const { return repeated_; }
   // A generation was ended by a wish.
   void AddWish() { before_ = Ending(); }
 
  private:
   int since_cut_ = 0;
+  bool repeated_ = false;
   int before_ready_ = 0;  // generations in a row
   Ending before_;         // how the generation before has failed; empty: it has not
 };

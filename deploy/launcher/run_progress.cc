@@ -16,7 +16,6 @@ namespace {
 
 // Rank 0's phase once it scores the test stream: nothing is trained any more.
 constexpr char kTesting[] = "testing";
-constexpr int64_t kLongestPauseMs = 30000;
 
 std::vector<Restart> RestartsOf(const RunLog& log) {
   std::vector<Restart> restarts;
@@ -84,11 +83,6 @@ absl::StatusOr<std::string> GoBack(const absl::Status& started, const JobConfig&
   const std::string change = JobChangeText(*progress->job_before, job);
   progress->job = progress->job_before;
   return absl::StrCat("the change of the job is dropped: ", change, "\n  ", started.message());
-}
-
-int64_t PauseMs(int restarts_since_cut) {
-  if (restarts_since_cut == 0) return 0;
-  return std::min(kLongestPauseMs, int64_t{1000} << std::min(restarts_since_cut - 1, 10));
 }
 
 std::string BeginningText(const RunProgress& progress) {

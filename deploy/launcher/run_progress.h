@@ -44,9 +44,6 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir);
 absl::StatusOr<std::string> GoBack(const absl::Status& started, const JobConfig& job,
                                    RunProgress* progress);
 
-// Before the next generation: 0, 1, 2, 4, ... 30 s.
-int64_t PauseMs(int restarts_since_cut);
-
 // "step 1,200 (cut_0001_000004)", or "the beginning".
 std::string BeginningText(const RunProgress& progress);
 

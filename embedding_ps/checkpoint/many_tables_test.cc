@@ -158,7 +158,7 @@ TEST_F(ManyTablesTest, DamageInAnyPartIsFoundAndNamed) {
     EXPECT_NE(status.message().find(path), absl::string_view::npos) << status;
     std::ofstream(path, std::ios::binary) << content;
   }
-  // A part that the manifest lacks: those behind it are looked for elsewhere.
+  // A part that the manifest lacks: those after it are looked for elsewhere.
   CheckpointManifest shorter = manifest;
   for (int i = 0; i < manifest.table_files_size(); ++i) {
     if (parts[i].is_last) continue;

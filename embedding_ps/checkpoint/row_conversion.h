@@ -3,8 +3,8 @@
 // anew. So do the step numbers of l2_mode TOUCHED, because the steps of this run are counted from
 // 0. The last steps of states that age (semantics GLOBAL, sgd_l1) become as far behind this run's
 //    steps as they were
-// behind the end of the other run. A state that this run's rows keep no last step of is aged, by
-// this run's constants, to what it was at that end. And how the rows that a build of before has
+// after the end of the other run. A state that this run's rows keep no last step of is aged, by
+// this run's constants, to what it was at that end. And how the rows that an older build has
 // saved become rows of today (row_form.h), for any reader.
 //
 // Thread-safe: constant once made.

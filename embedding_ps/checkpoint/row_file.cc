@@ -239,7 +239,7 @@ absl::Status ReadRowFile(
   if (where.is_last) {
     RETURN_IF_ERROR(file.DamagedIf(!file.AtEnd(), "bytes follow the end"));
   } else {
-    // Else the parts behind it begin elsewhere.
+    // Else the parts after it begin elsewhere.
     RETURN_IF_ERROR(file.DamagedIf(file.offset() - where.offset != saved.bytes(),
                                    "the part does not have the bytes that the manifest says"));
   }

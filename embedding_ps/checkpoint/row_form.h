@@ -1,4 +1,4 @@
-// The form of rows in cuts that builds of before have written (RowForm::kFirst,
+// The form of rows in cuts that older builds have written (RowForm::kFirst,
 // common/checkpoint/manifest.h), and how such a row becomes one of today's:
 //
 // - sgd_l1 kept, for each segment, what each weight had paid and what all owed, in dim + 2 floats;

@@ -49,7 +49,7 @@ std::unique_ptr<EmbeddingTable> NewTable(const TableConfig& config) {
   return *std::move(table);
 }
 
-// Cuts as a build of before wrote them.
+// Cuts as an older build wrote them.
 class FirstFormTest : public testing::Test {
  protected:
   FirstFormTest() {

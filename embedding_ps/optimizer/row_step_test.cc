@@ -44,7 +44,7 @@ TEST(RowStepTest, EveryStepOfThePeriodHasAFloatOfItsOwn) {
     EXPECT_EQ(SkipStep(encoded), EncodedStep(step + 1));
   }
   EXPECT_EQ(EncodedStep(kMostExactCount - 1), static_cast<float>(kMostExactCount))
-      << "as cuts of before have it";
+      << "as older cuts have it";
 }
 
 TEST(RowStepTest, ACountGoesOnPast24Bits) {

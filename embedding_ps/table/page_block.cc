@@ -16,7 +16,7 @@ namespace satrap {
 PageBlock::PageBlock(size_t size_bytes, size_t small_bytes) {
   const size_t alignment = size_bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
   size_ = RoundUp(size_bytes, kPageBytes);
-  // mmap aligns only to small pages: map more than needed, and unmap what lies before and behind
+  // mmap aligns only to small pages: map more than needed, and unmap what lies before and after
   // the aligned block. MAP_NORESERVE, because a chunk is mapped whole long before it is full.
   const size_t slack = alignment - kPageBytes;
   void* mapped = mmap(nullptr, size_ + slack, PROT_READ | PROT_WRITE,

@@ -9,8 +9,7 @@
 //
 // A cut ends in one of three ways:
 //   committed   the coordinator has it in its log, and the next generation begins from it or a
-//   later
-//               one;
+//               later one;
 //   abandoned   something could not be written, the entry of the run's log among it, or the
 //               coordinator could not read it. Every PS is told, and then the folder is removed.
 //               The run goes on without it, unless it was the last cut of the run, or at least the

@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/shortage.h"
 
 namespace satrap {
 namespace {
@@ -55,16 +56,24 @@ absl::StatusOr<std::string> OwnAddressOf(absl::string_view host) {
   const int error = getaddrinfo(std::string(name).c_str(), nullptr, &hints, &found);
   const std::unique_ptr<addrinfo, FreeAddresses> addresses(found);
   if (error != 0) {
-    return absl::UnavailableError(absl::StrCat(
-        "the host '", host,
-        "' does not resolve: ", error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error),
-        "; expected the name or address of this machine at which the other ranks reach it, without "
-        "a port"));
+    return MarkShortage(
+        absl::UnavailableError(absl::StrCat(
+            "the host '", host, "' does not resolve: ",
+            error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error),
+            "; expected the name or address of this machine at which the other ranks reach it, "
+            "without a port")),
+        Shortage::kAddress);
   }
   int bind_error = 0;
   for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
     bind_error = TryToBind(*address);
     if (bind_error == 0) return TextOf(*address);
+  }
+  if (const Shortage shortage = ShortageOfErrno(bind_error);
+      shortage != Shortage::kNone && shortage != Shortage::kAddress) {
+    return MarkShortage(absl::ResourceExhaustedError(absl::StrCat("cannot open a socket at ", host,
+                                                                  ": ", std::strerror(bind_error))),
+                        shortage);
   }
   return absl::FailedPreconditionError(
       absl::StrCat("the host '", host, "' (", TextOf(*addresses),

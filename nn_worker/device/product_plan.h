@@ -39,8 +39,7 @@ class ProductPlan {
  public:
   virtual ~ProductPlan() = default;
   // Enqueues the product of the first `samples` samples.
-  //   workspace: the planner's workspace_bytes() of device memory, aligned to 256; of this stream
-  //   alone
+  //   workspace: the planner's workspace_bytes() of device memory, aligned to 256; for this stream
   //   REQUIRES: 1 <= samples <= the spec's
   virtual void Run(DeviceStream* stream, int64_t samples, const ProductBuffers& buffers,
                    void* workspace) = 0;

@@ -55,8 +55,7 @@ struct ProductSpec {
 bool ForLibrary(const ProductSpec& spec);
 
 // The same product for matrices that lie column by column. Such a matrix, read row by row, is its
-// own
-// transpose: c^T = op(b)^T op(a)^T, so the factors change places.
+// own transpose: c^T = op(b)^T op(a)^T, so the factors change places.
 //   d (m, n) = op(a) op(b);   factors as they are stored: rows, cols, values from column to column
 struct ColumnMajor {
   struct Factor {

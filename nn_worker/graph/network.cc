@@ -162,7 +162,7 @@ absl::Status Network::Rep::BindLayers() {
 }
 
 // A layer that prevents a capture divides the pass: a part that is captured ends before it, and
-// another one begins behind it.
+// another one begins after it.
 void Network::Rep::MakePassParts() {
   size_t begin = 0;
   const auto add_up_to = [&](size_t stage, bool captured) {

@@ -56,8 +56,8 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // Graph inputs: 0 is "numeric", 1 + i is GraphInputs.segments[i]; behind them the lengths of
-  // GraphInputs.sequences, and behind these its candidates.
+  // Graph inputs: 0 is "numeric", 1 + i is GraphInputs.segments[i]; after them the lengths of
+  // GraphInputs.sequences, and after these its candidates.
   int num_inputs() const;
   // (max_samples, values of one sample); of candidates (max_candidates, dim). Empty if unread.
   Tensor input_view(int input) const;
@@ -125,7 +125,7 @@ class Network {
   int64_t num_parameters() const;
   // "deep/linear_0.weight", in the order of parameters().
   std::vector<std::string> parameter_names() const;
-  std::vector<std::string> value_names() const;  // and running statistics, behind them
+  std::vector<std::string> value_names() const;  // and running statistics, after them
   // A copy; NOT_FOUND.
   absl::StatusOr<NamedArray> Parameter(absl::string_view name);
 

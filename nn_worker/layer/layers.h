@@ -27,8 +27,7 @@ absl::StatusOr<std::unique_ptr<Layer>> NewActivationLayer(const ActivationLayerC
 absl::StatusOr<std::unique_ptr<Layer>> NewAddLayer();
 
 // The product of two inputs, element by element; the second may be [1], which multiplies every
-// element
-// of the first.   x_0: any shape  x_1: the same, or [1]  y: that of x_0
+// element of the first.   x_0: any shape  x_1: the same, or [1]  y: that of x_0
 absl::StatusOr<std::unique_ptr<Layer>> NewMultiplyLayer();
 
 // y = factor * x, of any shape.
@@ -143,8 +142,8 @@ absl::StatusOr<std::unique_ptr<Layer>> NewCrossLayer(const CrossConfig& config);
 // INVALID_ARGUMENT if the rank is negative, or unless `layers` is 1: the graph expands the others.
 absl::StatusOr<std::unique_ptr<Layer>> NewCrossV2Layer(const CrossV2Config& config);
 
-// The compressed interaction network of xDeepFM (Lian et al. 2018).   n fields of d  y: [sum of
-// units]
+// The compressed interaction network of xDeepFM (Lian et al. 2018).   n fields of d
+//   y: [sum of units]
 //   X^k_h = sum_ij W^k_hij (X^{k-1}_i * X^0_j) + b^k_h; y = the sums over d of all X^k_h
 // INVALID_ARGUMENT unless there are units, each at least 1.
 absl::StatusOr<std::unique_ptr<Layer>> NewCinLayer(const CinConfig& config);
@@ -166,8 +165,8 @@ absl::StatusOr<std::unique_ptr<Layer>> NewSequencePoolLayer(const SequencePoolCo
 // ---- Scores of retrieval
 
 // Scores of a sample's positive item and of the part's candidates, for sampled softmax and NCE.
-//   user [d], positive [d], candidates [S, d] (and bias: positive [1], candidates [S, 1])  y: [1 +
-//   S]
+//   user [d], positive [d], candidates [S, d] (and bias: positive [1], candidates [S, 1])
+//   y: [1 + S]
 //   y_0 = scale <u, p> + b_p,  y_{1+j} = scale <u, c_j> + b_j; with `normalize` u, p and c are
 //   divided by their norms
 //

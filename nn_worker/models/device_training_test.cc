@@ -28,7 +28,7 @@ INSTANTIATE_TEST_SUITE_P(HostDevice, DeviceTraining,
 INSTANTIATE_TEST_SUITE_P(HostDeviceWithPlans, DeviceTraining,
                          testing::Values<DeviceFactory>([] { return NewPlannedHostBackend({}); }));
 
-// Linear layers with ReLU, one after the other. "total" reads the output of a ReLU, too, behind
+// Linear layers with ReLU, one after the other. "total" reads the output of a ReLU, too, after
 // "side" or before it.
 ModelConfig Towers(bool total_last) {
   const std::string total = R"(layers { name: "total" inputs: "deep" sum {} })";

@@ -8,9 +8,9 @@
 // that of K windows:
 //
 //   chi-square - (K - 1) > kDeviations sqrt(2 (K - 1))    it is not chance
-//   (chi-square - (K - 1)) / N > kShare                   nor is it small: this is the variance
-//   between
-//                                                         windows, noise taken off, by p (1 - p)
+//   (chi-square - (K - 1)) / N > kShare                   nor is it small
+//
+// The latter is the variance between windows, noise taken off, divided by p (1 - p).
 //
 // Real logs of any size fail the first, because nothing in them is quite even; but they stay a
 // factor of seven under the second, and a log in the order of time a factor of two above it.

@@ -38,23 +38,37 @@ struct StepWatch::State {
   }
   // Whether there will be another check.
   bool Check() {
-    MutexLock lock(&mutex);
-    if (ended) return false;
-    const int64_t passed_us = executor->NowUs() - since_us;
-    if (passed_us < late_us) return true;
-    late_us = 2 * passed_us;
-    const char* const detail = activity->load();
-    std::string text = doing.empty() ? kBetweenCalls : doing;
-    if (trains && detail != nullptr) absl::StrAppend(&text, ": ", detail);
-    // Under the lock, so that nothing is told once the object is gone.
+    // Nothing is told once Stop has returned. The other lock is not held meanwhile: to tell may
+    // take long, and a step must be able to end.
+    MutexLock telling(&tell_mutex);
+    std::string text;
+    int64_t passed_us = 0;
+    {
+      MutexLock lock(&mutex);
+      if (ended) return false;
+      passed_us = executor->NowUs() - since_us;
+      if (passed_us < late_us) return true;
+      late_us = 2 * passed_us;
+      const char* const detail = activity->load();
+      text = doing.empty() ? kBetweenCalls : doing;
+      if (trains && detail != nullptr) absl::StrAppend(&text, ": ", detail);
+    }
     tell(text, passed_us / 1'000'000);
     return true;
+  }
+  void Stop() {
+    {
+      MutexLock lock(&mutex);
+      ended = true;
+    }
+    MutexLock telling(&tell_mutex);
   }
 
   const Activity* const activity;
   Executor* const executor;
   const Tell tell;
 
+  Mutex tell_mutex;  // before `mutex`
   Mutex mutex;
   std::string doing GUARDED_BY(mutex);    // empty: between two calls
   bool trains GUARDED_BY(mutex) = false;  // a step, of which `activity` tells more
@@ -70,10 +84,7 @@ StepWatch::StepWatch(StepTrainer* inner, const Activity* activity, Executor* exe
 
 StepWatch::~StepWatch() { Stop(); }
 
-void StepWatch::Stop() {
-  MutexLock lock(&state_->mutex);
-  state_->ended = true;
-}
+void StepWatch::Stop() { state_->Stop(); }
 
 void StepWatch::CheckLater(const std::shared_ptr<State>& state) {
   state->executor->PostAfter(kCheckUs, [state] {

@@ -31,7 +31,7 @@ class LineWriter {
   explicit LineWriter(std::function<bool(absl::string_view line)> write,
                       std::function<int64_t()> now_ms = &MonotonicMs);
   // Waits until all lines are written, for kMostClosingMs at most. A write that hangs is left to
-  // the end of the process, and the lines behind it are lost.
+  // the end of the process, and the lines after it are lost.
   ~LineWriter();
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;

@@ -97,7 +97,7 @@ class EmbeddingExchange {
     PartUse use = PartUse::kTraining;
     uint8_t* payload = nullptr;  // where the backend finds it
     HeldValues payload_values;
-    // Values that come in 16 bits, by table, and behind them by feature that was pooled at the
+    // Values that come in 16 bits, by table, and after them by feature that was pooled at the
     // worker.
     std::vector<std::vector<float>> decoded;
     std::vector<HeldValues> decoded_values;

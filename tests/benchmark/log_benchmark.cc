@@ -9,8 +9,7 @@
 //   status_seconds    what `satrap status` of a run that nobody runs prints
 //   stop_seconds      what `satrap stop` reads once the run has stopped: how to go on
 //   claim_seconds     a coordinator claims the next generation, which every recovery begins with;
-//   the
-//                     first one also compacts the log
+//                     the first one also compacts the log
 //   files, bytes      of the log, as the disk keeps it: blocks of 4 KiB
 //
 // Files come from the page cache. The folder is removed.

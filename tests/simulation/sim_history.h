@@ -11,15 +11,13 @@
 //                     - generations ascend by one, and each begins from the newest cut since the
 //                       one before it, or where that one began; `resume` may take it back;
 //                     - a generation has the job of the one before, unless somebody changed it;
-//                       after
-//                       DROPPED, which only a failure that no restart cures may cause, that of the
-//                       last that ran;
+//                       after DROPPED, which only a failure that no restart cures may cause, that
+//                       of the last that ran;
 //                     - a cut is of the newest generation, was marked, and is in the log once;
 //                     - no cut is there that the coordinator has called abandoned, and none that
 //                       was committed after the end of its generation had been told;
 //                     - each new cut loads, and its rows, its ledger and its counts are those of
-//                       its
-//                       mark: rows = snapshot = ledger;
+//                       its mark: rows = snapshot = ledger;
 //                     - nothing follows the END
 //   the next life   begins with StateOf(its cut). So the checks of a finished life (sim_checks.h)
 //                   are of the whole lineage: every sample's known gradient is in the tables

@@ -91,7 +91,7 @@ constexpr Fault kFaults[] = {
     {Plant::kLedgerIgnored, Fault::kHybrid, "loaders ignore the ledger", true},
     {Plant::kLeftLanesSend, Fault::kSync, "a lane that has left the epoch sends", true},
     {Plant::kFinishIgnored, Fault::kAll, "FINISH is not honoured at the start", true},
-    {Plant::kStaleJob, Fault::kAll, "PSs have the job of before a scale", true},
+    {Plant::kStaleJob, Fault::kAll, "PSs have the job that a scale has replaced", true},
     {Plant::kStaleLinkCounts, Fault::kAll,
      "an entry is taken for one of the log although a later one stands for its number", true},
     {Plant::kListsOnce, Fault::kAll, "a reader whose file of the log is gone does not list again",

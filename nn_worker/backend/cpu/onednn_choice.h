@@ -20,9 +20,10 @@ enum class OneDnnWay { kInnerProduct, kMatmul };
 // What was chosen for a product.
 struct ProductChoice {
   std::string product;  // "y = x w of 429 x 400"
-  std::string by;  // "oneDNN matmul gemm:jit"; of a backend's choice also "AVX512_BF16" or "F32"
-  std::string
-      because;  // what was refused before it: "oneDNN inner product is ref:any"; may be empty
+  // "oneDNN matmul gemm:jit"; of a backend's choice also "AVX512_BF16" or "F32".
+  std::string by;
+  // What was refused before it: "oneDNN inner product is ref:any". May be empty.
+  std::string because;
 };
 
 struct OneDnnHooks {

@@ -4,8 +4,7 @@
 // bias and activation, the activation's gradient, the bias gradient.
 //
 //   forward           asks for bias and ReLU within the product; in 16 bits without them, sums go
-//   to f32
-//                     scratch memory, so that the result is rounded once
+//                     to f32 scratch memory, so that the result is rounded once
 //   input gradient    asks for the ReLU of the layer before, if that layer's product gives the mask
 //   weight gradient   asks for the bias gradient
 //

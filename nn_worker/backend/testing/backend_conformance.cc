@@ -234,7 +234,7 @@ TEST_P(BackendConformance, BiasAndColumnSum) {
 TEST_P(BackendConformance, RowSumOfManyInputs) {
   const Tensor block = Random(150, 10, 1, 16);
   // Neighbouring columns of the same rows may be taken in one loop (the CPU backend joins them);
-  // here are some that may be joined, one behind a gap, and one of other memory.
+  // here are some that may be joined, one after a gap, and one of other memory.
   const std::vector<Tensor> xs = {block.Columns(0, 1), block.Columns(1, 1), block.Columns(4, 3),
                                   Random(150, 2, 2)};
   const Tensor y = New(150, 1), want = NewReference(150, 1);
@@ -280,7 +280,7 @@ TEST_P(BackendConformance, FmIsTheReferences) {
 }
 
 TEST_P(BackendConformance, SequencePoolByHand) {
-  // Two positions of two columns; what lies behind the length is not read.
+  // Two positions of two columns; what lies after the length is not read.
   const Tensor x = Of({{1, 5, 3, 2}, {1, 2, 99, 99}, {99, 99, 99, 99}, {4, 4, 4, 1}});
   // The last one is longer than a row and counts as 2.
   const Tensor lengths = Of({{2}, {1}, {0}, {7}});

@@ -372,7 +372,7 @@ TEST_P(HalfConformance, RowsAreExchangedInSixteenBits) {
 }
 
 // Rows of which a group of values is a part, or several parts; a row as long as groups; one value;
-// and values behind the last copy, which have none.
+// and values after the last copy, which have none.
 TEST_P(HalfConformance, AnOptimizerStepRoundsWeightsIntoTheirCopies) {
   const int64_t n = 211;
   for (const DType dtype : kHalves) {
