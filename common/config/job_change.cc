@@ -183,12 +183,13 @@ void AddDifferences(const Message& from, const Message& to, const std::string& a
     if (ValueText(from, field) == ValueText(to, field)) continue;
     const std::string path = absl::StrCat(above, above.empty() ? "" : ".", field->name());
     const Reflection* reflection = from.GetReflection();
-    if (!field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
-        reflection->HasField(from, field) && reflection->HasField(to, field)) {
+    const size_t before = differences->size();
+    if (!field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       AddDifferences(reflection->GetMessage(from, field), reflection->GetMessage(to, field), path,
                      differences);
-      continue;
     }
+    // Where only the message's presence differs, that says it.
+    if (differences->size() > before) continue;
     differences->push_back(
         absl::StrCat(path, " from ", ShownValue(from, field), " to ", ShownValue(to, field)));
   }
@@ -237,10 +238,10 @@ absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to) {
 }
 
 std::string JobChangeText(const JobConfig& from, const JobConfig& to) {
-  JobConfig in_same_folder = to;
-  in_same_folder.set_run_dir(from.run_dir());
+  JobConfig jobs[] = {from, to};
+  for (JobConfig& job : jobs) job.clear_run_dir();
   std::vector<std::string> differences;
-  AddDifferences(from, in_same_folder, "", &differences);
+  AddDifferences(jobs[0], jobs[1], "", &differences);
   return absl::StrJoin(differences, ", ");
 }
 

@@ -254,10 +254,11 @@ TEST_F(LauncherTest, AResumedJobIsTheNextOneUntilAGenerationHasIt) {
     lives.push_back(args.substr(at, args.find('\n', at) - at));
   }
   ASSERT_THAT(lives, SizeIs(3));
-  EXPECT_THAT(lives[0],
-              AllOf(HasSubstr(" --from=cut_0004_000001 --next_job"), Not(HasSubstr("--cause"))));
-  EXPECT_THAT(lives[1], HasSubstr("coordinator was killed by signal 9 (Killed) "
-                                  "--from=cut_0004_000001 --next_job"));
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_THAT(lives[i],
+                AllOf(HasSubstr(" --from=cut_0004_000001 --next_job"), Not(HasSubstr("--cause"))))
+        << "a cause beside --next_job says that the log's job cannot be started";
+  }
   EXPECT_THAT(lives[2], AllOf(HasSubstr("--cause=coordinator was killed"), Not(HasSubstr("--from")),
                               Not(HasSubstr("--next_job"))));
 }
