@@ -47,9 +47,11 @@ TEST(RestartCount, WhatANeighbourMayHoldIsGivenTimeAndEndsTheRunAtTheSecondTime)
        {Ending::NO_MEMORY, Ending::NO_PROCESSES, Ending::NO_DESCRIPTORS}) {
     RestartCount count;
     EXPECT_THAT(Pauses(&count, Failure(kind, true), 1), ElementsAre(5000));
+    EXPECT_FALSE(count.repeated());
     const absl::Status over = count.AddFailure(Failure(kind, true), 99).status();
     EXPECT_EQ(over.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(over.message()), HasSubstr("so no restart cures it: "));
+    EXPECT_TRUE(count.repeated());
   }
 }
 
@@ -67,6 +69,7 @@ TEST(RestartCount, ThereAreNoMoreThanTheJobAllows) {
   EXPECT_TRUE(count.AddFailure(lost, 1).ok());
   EXPECT_EQ(count.AddFailure(lost, 1).status().message(),
             "\n  the run was restarted 1 time without a cut between (max_restarts)");
+  EXPECT_FALSE(count.repeated());
 }
 
 }  // namespace
