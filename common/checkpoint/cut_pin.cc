@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 
@@ -23,8 +22,11 @@ absl::StatusOr<std::unique_ptr<FileLock>> PinCut(const std::string& folder,
   if (absl::IsUnavailable(pin.status())) {
     return absl::NotFoundError(absl::StrCat(folder, " is being removed"));
   }
-  // Its error says what the folder lacks.
-  if (absl::IsNotFound(pin.status())) RETURN_IF_ERROR(ReadManifest(folder, file_system).status());
+  if (absl::IsNotFound(pin.status())) {
+    // Its error says that the folder holds none.
+    const absl::Status manifest = ReadManifest(folder, file_system).status();
+    if (absl::IsNotFound(manifest)) return manifest;
+  }
   return pin;
 }
 

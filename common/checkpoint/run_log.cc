@@ -116,9 +116,10 @@ absl::StatusOr<RunLog> RunLog::Open(const std::string& run_dir, FileSystem* file
     }
     RETURN_IF_ERROR(read.status());
     log.number_ = numbers.empty() ? 0 : numbers.back() - read->size();
-    for (auto entry = read->rbegin(); entry != read->rend(); ++entry) {
+    // They were read from the highest number down.
+    for (size_t left = read->size(); left > 0; --left) {
       ++log.number_;
-      if (const absl::Status taken = log.Take(*std::move(entry)); !taken.ok()) {
+      if (const absl::Status taken = log.Take(std::move((*read)[left - 1])); !taken.ok()) {
         return absl::DataLossError(
             absl::StrCat(EntryPath(run_dir, log.number_), " ", taken.message()));
       }
