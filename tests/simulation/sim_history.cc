@@ -180,7 +180,8 @@ void History::CheckLeftOut(const CutEntry& cut, const std::vector<RunLogEntry>& 
     if (entry.has_cut()) start = entry.cut().cut();
     if (entry.has_generation()) start = entry.generation().cut();
   }
-  const bool is_needed = newest->cut() == cut.cut() || start == cut.cut();
+  const bool is_newest = newest != nullptr && newest->cut() == cut.cut();
+  const bool is_needed = is_newest || start == cut.cut();
   // Of a folder that a loss of power has brought back nobody had known any more.
   if (!is_needed && (power_was_lost_ || !is_there_(cut.cut()))) {
     left_out_.insert(cut.cut());
