@@ -73,7 +73,7 @@ void CoordinatorEngine::Rep::EndGeneration(Ending how) {
 }
 
 void CoordinatorEngine::Rep::EndForGood(Ending how) {
-  const bool drops = state == STARTING && !trial.change.empty();
+  const bool drops = state == STARTING && trial.MayBeTheCause(how);
   // A run in progress goes on as it was; whoever resumes one with another job is told.
   const RunState end = drops && !trial.resumed ? RESTARTING : FAILED;
   if (!drops) return End(FAILED, std::move(how));
