@@ -27,7 +27,7 @@ namespace {
 // Peers start in any order, and gRPC's own pauses between attempts to connect grow to minutes.
 constexpr int kReconnectMinMs = 100;
 constexpr int kReconnectMaxMs = 1000;
-// A machine that vanishes closes no connection: pings find that out.
+// A machine that vanishes closes no connection; pings detect that.
 constexpr int kKeepaliveTimeMs = 20000;
 constexpr int kKeepaliveTimeoutMs = 20000;
 

@@ -1,6 +1,6 @@
-// A NumberedClient and a CallReceiver on a network that loses, repeats, delays and reorders: every
-// call happens once, with its payload, and is answered with its own answer. One thread, one seed a
-// schedule.
+// Runs a NumberedClient against a CallReceiver on a network that loses, repeats, delays and
+// reorders messages: every call happens once, with its payload, and gets its own answer. It uses
+// one thread, and one seed per schedule.
 
 #include <memory>
 #include <string>

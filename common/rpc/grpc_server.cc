@@ -63,7 +63,8 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
 
     void Finish(absl::StatusOr<Message> answer) {
       if (finished_.exchange(true)) return;
-      // gRPC itself refuses what is above max_message_bytes, but it takes no frame above 2 GiB.
+      // gRPC itself refuses answers above max_message_bytes, but a field above 2 GiB cannot be
+      // encoded.
       if (answer.ok()) {
         const absl::Status size = CheckFrameSize("answer to", reactor_->route_->method, *answer,
                                                  std::numeric_limits<int64_t>::max());
