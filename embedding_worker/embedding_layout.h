@@ -34,7 +34,8 @@ struct EmbeddingLayout {
     bool has_pooled = false;  // some feature of it is POOLED
   };
 
-  // Whose items are candidates (CandidatesConfig): a ROWS feature with one id a sample. -1: none.
+  // The feature whose items are candidates (CandidatesConfig), a ROWS feature with one id per
+  // sample; -1: there is none.
   int candidate_feature = -1;
   std::vector<Feature> features;  // in the order of DataConfig.features
   std::vector<Table> tables;      // in the order of JobConfig.tables
