@@ -41,7 +41,7 @@ class FaultFixture : public RunFixture {
 
   // The entries of the run's log.
   std::vector<RunLogEntry> Log() const;
-  // Wait until the log holds that many entries of the kind.
+  // Wait until the log holds `count` entries of this kind; false after `timeout_s`.
   bool WaitForCuts(int count, double timeout_s = 60);
   bool WaitForGenerations(int count, double timeout_s = 60);
   int Cuts() const;
