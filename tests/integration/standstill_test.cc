@@ -13,8 +13,7 @@
 namespace satrap {
 namespace {
 
-// Longer than any silence that is put up with: 8 s of the coordinator and of members, 30 s of
-// calls.
+// Longer than any silence that is tolerated: 8 s of the coordinator and of members, 30 s of calls.
 constexpr double kStandstillSeconds = 36;
 
 class StandstillTest : public RunFixture {
