@@ -118,7 +118,7 @@ TEST_F(HostDeviceTest, WhatTheDeviceMustHoldIsKnownBefore) {
                                                   ", and each NN worker needs ", need, " bytes")));
   EXPECT_FALSE(fs::exists(Path("run"))) << "nothing was started";
 
-  // This much memory is enough.
+  // The memory that `validate` names is enough.
   const CommandEnd enough =
       Satrap({"train", job, "--set", "nn_worker.device=HOST", "--set",
               absl::StrCat("nn_worker.device_memory_bytes=", need), "--run_dir", Path("run")});
