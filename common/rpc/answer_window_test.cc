@@ -245,8 +245,8 @@ TEST_F(AnswerWindowTest, FinishIsForCallsThatRun) {
   EXPECT_DEATH(window_->Finish(2, Answer("never asked")), "call 2 does not run");
 }
 
-// Many threads send attempts of the same calls at once. The hold is 0, so some of them are answered
-// WAIT.
+// Many threads send attempts of the same calls at once. The hold is 0, so that some of them are
+// answered WAIT.
 TEST(AnswerWindowThreadsTest, RunsEachCallOnceAndAnswersEachAttemptOnce) {
   constexpr int kThreads = 4;
   constexpr int kCalls = 2000;

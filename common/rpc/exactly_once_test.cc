@@ -39,7 +39,7 @@ class Receiver {
           const int64_t work_us = random_->Below(10) == 0 ? random_->Below(60000000) : 1000;
           executor_->PostAfter(work_us, [this, call] {
             ++runs_[call.number];
-            // As in a real header, the outcome comes first; the answer names its call.
+            // As in a real header, the outcome comes first. The handle shows whose answer it is.
             NextBatchAnswerHeader answer;
             answer.set_outcome(OUTCOME_DONE);
             answer.set_handle(call.number);

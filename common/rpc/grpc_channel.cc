@@ -63,8 +63,8 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
   void Start(const Message& request, int64_t timeout_ms) {
     context_.set_wait_for_ready(true);
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
-    // Checked before it is encoded, and before gRPC refuses it with a text that names neither the
-    // call nor the cure.
+    // The request is checked before it is encoded, and before gRPC refuses it with a text that
+    // names neither the call nor the cure.
     absl::Status status = CheckFrameSize("request of", method_, request, rep_->max_message_bytes);
     if (status.ok() && !rep_->Add(this)) status = absl::CancelledError("channel is closed");
     if (!status.ok()) {
@@ -147,8 +147,8 @@ GrpcChannel::GrpcChannel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 GrpcChannel::~GrpcChannel() {
   MutexLock lock(&rep_->mutex);
   rep_->closing = true;
-  // Under the lock, so that no call is deleted meanwhile. That cannot deadlock: callbacks run on
-  // gRPC's threads, never inside TryCancel.
+  // Cancels under the lock, so that no call is deleted meanwhile. That cannot deadlock: callbacks
+  // run on gRPC's threads, never inside TryCancel.
   for (Rep::UnaryCall* call : rep_->calls) call->Cancel();
   while (rep_->num_open > 0) rep_->all_left.Wait(&rep_->mutex);
 }

@@ -146,8 +146,8 @@ struct GrpcServer::Rep {
   RoutedService service;
   std::string address;
   Mutex mutex;  // a second Shutdown waits for the first
-  // Null after Shutdown. The lock is released after the server, so that nobody else takes the
-  // socket while it is in use.
+  // Null after Shutdown. The socket's lock is released after the server is gone, so that nobody
+  // else takes the socket while it is in use.
   std::unique_ptr<SocketLock> socket_lock GUARDED_BY(mutex);
   std::unique_ptr<grpc::Server> server GUARDED_BY(mutex);
 };

@@ -121,11 +121,12 @@ absl::StatusOr<WireValues> WireView(const Buffer& payload, const Section& sectio
 // kLeastScaleExponent for 0, so that several arrays in one section can take the largest of their
 // scales.
 int ScaleExponentOf(float largest);
-// For `values` in a section of `to_dtype`: 0 unless that is F16; their own scale if they are F16.
+// The scale for `values` in a section of `to_dtype`: 0 unless that is F16, and their own if they
+// are F16.
 int ScaleExponentFor(const WireValues& values, WireDtype to_dtype);
 void SetScale(WireDtype dtype, int scale_exponent, Section* section);
 
-// What F16 could not hold. Both are 0 for other dtypes.
+// Counts of the values that F16 could not hold. Both are 0 for other dtypes.
 struct WireLosses {
   uint64_t saturated = 0;    // infinite or too large for the scale: the largest one was written
   uint64_t underflowed = 0;  // not 0, but too small: 0 was written
