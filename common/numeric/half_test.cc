@@ -49,7 +49,7 @@ TEST(HalfTest, EveryF16HasItsValueAndSurvivesTheRoundTrip) {
   }
 }
 
-// For every pair of neighbours: the value in the middle, and those just beside it.
+// Tests, for every pair of neighbours, the value in the middle and those just beside it.
 TEST(HalfTest, F16RoundsToNearestEven) {
   for (uint16_t low = 0; low < 0x7bff; ++low) {
     const uint16_t high = low + 1;
