@@ -118,7 +118,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   // NOT_FOUND unless the handle is outstanding at `rank`, INVALID_ARGUMENT unless of `stream`.
   absl::StatusOr<Outstanding> Find(uint64_t handle, uint32_t rank, Stream stream) const
       REQUIRES(mutex_);
-  // Takes the part out. Errors as Find.
+  // Removes the outstanding part. Errors as Find.
   absl::Status Release(uint64_t handle, uint32_t rank, Stream stream) EXCLUDES(mutex_);
 
   std::unique_ptr<PlanScratch> TakeScratch();

@@ -214,8 +214,8 @@ EngineTest::PutMessage EngineTest::MakePart(Stream stream, uint32_t epoch, uint6
 }
 
 EngineTest::PutMessage EngineTest::TwoSamples(Stream stream, uint32_t epoch, uint64_t seq) {
-  // It has an id that two features share, one that comes twice in a feature, and a sample without
-  // ids.
+  // The part has an id that two features share, an id that occurs twice in a feature, and a sample
+  // without ids.
   return MakePart(stream, epoch, seq, 2, {{1, 2}, {7, 8}, {1, 3}, {5, 5}}, {{}, {0, 2, 2}, {}, {}});
 }
 

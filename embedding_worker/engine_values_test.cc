@@ -96,7 +96,8 @@ TEST_P(EngineDtypeTest, GradientsOfRowsAndPooledFeaturesAreSummedByKey) {
     const auto part = HeaderOf<NextBatchAnswerHeader>(reply);
     EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(1, 1, PushOf(part))).outcome(),
               OUTCOME_DONE);
-    // By row of "t": 1..3, 4..6; of "u": 7; by sample: bag 8..10, 11..13; mix 14..16, 17..19.
+    // The gradients are, by row of "t": 1..3, 4..6; of "u": 7; by sample of bag: 8..10, 11..13; of
+    // mix: 14..16, 17..19.
     const auto indices =
         rpc::SectionView<uint32_t>((**reply)->payload, part.features(0).indices(), 2, "indices");
     const float first = (*indices)[0] == 0 ? 1 : 4, second = 5 - first;

@@ -54,7 +54,8 @@ class PlanScratch {
 struct LookupPlan {
   struct Table {
     std::vector<uint64_t> keys;
-    // The number of samples of the part that hold the key, plus that of counted candidates with it.
+    // The number of samples of the part that hold the key, plus that of counted candidates that
+    // have it.
     std::vector<uint32_t> counts;
     // The rows that are sent to the NN worker: those that ROWS features and candidates refer to.
     // `sent` lists them in ascending order, as indices into `keys`. It is empty if all keys are

@@ -43,7 +43,7 @@ using rpc::PendingAnswer;
 struct QueuedRequest {
   PendingAnswer call;
   uint32_t epoch = 0;
-  absl::optional<PartId> wanted;  // ordered only, and always then
+  absl::optional<PartId> wanted;  // given if and only if the stream is ordered
   absl::optional<uint64_t> step;  // for the part's Lookup
 };
 

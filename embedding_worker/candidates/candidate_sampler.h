@@ -65,8 +65,8 @@ struct Candidates {
 Candidates DrawCandidates(const CandidateSampler& sampler, int64_t count, bool unique,
                           uint64_t seed, uint64_t counter);
 
-// log of the expected number of times that `c` is among the candidates: of draws P(c), or, if
-// unique and some class was drawn twice, of 1 - (1 - P(c))^draws. `c` need not be one of the
+// log of the expected number of times that `c` is among the candidates. That number is draws P(c)
+// or, if unique and some class was drawn twice, 1 - (1 - P(c))^draws. `c` need not be one of the
 // candidates, because labels need this, too. -infinity for a class that is never drawn.
 double LogExpectedCount(const CandidateSampler& sampler, const Candidates& candidates, int64_t c);
 

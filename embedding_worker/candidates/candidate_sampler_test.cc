@@ -49,7 +49,7 @@ TEST(CandidateSamplerTest, ProbabilitiesSumToOne) {
   }
 }
 
-// Uses Pearson's statistic over the classes. Each that can be drawn has 20 or more expected draws.
+// Uses Pearson's statistic. Each class that can be drawn has 20 or more expected draws.
 TEST(CandidateSamplerTest, DrawsEachClassAsOftenAsItsProbabilitySays) {
   constexpr int64_t kClasses = 50;
   constexpr int64_t kDraws = 200000;
