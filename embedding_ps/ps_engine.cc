@@ -318,8 +318,8 @@ void PsEngine::UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeade
 
 void PsEngine::FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::Message> answer) {
   {
-    // Before the answer is sent: a caller that has it may request a load at once, which must not
-    // find this Update open.
+    // Counted before the answer is sent: a caller that has it may request a load at once, which
+    // must not find this Update open.
     MutexLock lock(&mutex_);
     --open_updates_;
   }
@@ -389,8 +389,8 @@ void PsEngine::ApplySum(StepSum sum, float clip_factor,
               [this, sum = std::move(sum), done = std::move(done)]() mutable {
                 updates_ += sum.parts.size();
                 for (const auto& part : sum.parts) data_time_.Add(part.update.data_time_ms);
-                // Before any answer: a rank that has its answer may send a Lookup of the next step
-                // at once, and that Lookup is refused unless this step is counted.
+                // Counted before any answer: a rank that has its answer may send a Lookup of the
+                // next step at once, and that Lookup is refused unless this step is counted.
                 {
                   MutexLock lock(&mutex_);
                   ++applied_steps_;

@@ -130,7 +130,8 @@ class PsEngine final : public rpc::Handler {
   Mutex mutex_;
   StepCollector collector_ GUARDED_BY(mutex_);
   ClippedStep clipped_ GUARDED_BY(mutex_);
-  // Ordered steps that the tables have: collector_.step(), less the one that is being applied.
+  // The number of ordered steps in the tables: collector_.step(), less the one that is being
+  // applied.
   uint64_t applied_steps_ GUARDED_BY(mutex_);
   // A load or a cut may begin while no Update is open, and an Update while no load runs.
   int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted, not answered; or a step that waits

@@ -13,8 +13,8 @@ namespace satrap {
 
 absl::Status PsEngine::BeginCut(const BeginCutRequest& request) {
   const uint64_t cut = request.cut();
-  // Rows are marked under the lock under which Updates are admitted and open ones are counted, so
-  // no row changes while the tables are marked one after another.
+  // Rows are marked only if no Update is open, and under the lock that an Update needs to be
+  // admitted, so no row changes while the tables are marked one after another.
   MutexLock lock(&mutex_);
   ASSIGN_OR_RETURN(const bool is_new, cuts_.IsNew(cut));
   if (!is_new) return absl::OkStatus();

@@ -103,7 +103,7 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
 
 namespace {
 
-// A rule must not get a count of 0 in place of a count that nobody has given.
+// To a rule a count of 0 means "no sample", and it could not be told from a missing count.
 absl::Status CheckCounts(const StepSum& sum, const TableOwnership& ownership) {
   for (const TableGradient& table : sum.tables) {
     if (!ownership.tables[table.table].needs_sample_counts) continue;

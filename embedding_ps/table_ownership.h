@@ -18,7 +18,7 @@ struct TableOwnership {
   struct Table {
     uint32_t id = 0;
     int row_values = 0;
-    // As EmbeddingTable.
+    // What the methods of these names of EmbeddingTable return.
     bool needs_sample_counts = false;
     bool needs_part_share = false;
   };

@@ -139,7 +139,7 @@ class Load : public std::enable_shared_from_this<Load> {
     // The model may have been saved by another number of PSs: read every file whose range overlaps
     // the partitions of this one.
     const std::vector<PartOfFile> parts = PartsOfFiles(manifest);
-    std::map<uint32_t, int> by_partition;  // entries of the manifest
+    std::map<uint32_t, int> by_partition;  // first partition -> index in table_files
     for (int i = 0; i < manifest.table_files_size(); ++i) {
       const SavedFile& saved = manifest.table_files(i);
       if (saved.table() != saved_table.id()) continue;

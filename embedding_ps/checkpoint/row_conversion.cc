@@ -62,7 +62,7 @@ bool FindOptimizers(const std::vector<SegmentConfig>& variants, uint64_t fingerp
   });
 }
 
-// `saved` has the id and the semantics of the saved table, and this run's segments.
+// `saved` has the id and the semantics of the saved table, and is otherwise this run's table.
 absl::optional<TableConfig> SavedTableOf(TableConfig saved, uint64_t fingerprint) {
   if (HasFingerprint(saved, fingerprint)) return saved;
   const std::vector<SegmentConfig> variants = Variants();

@@ -239,7 +239,7 @@ absl::Status ReadRowFile(
   if (where.is_last) {
     RETURN_IF_ERROR(file.DamagedIf(!file.AtEnd(), "bytes follow the end"));
   } else {
-    // If it had, the parts after it would begin elsewhere.
+    // If the part had another size, the parts after it would begin elsewhere.
     RETURN_IF_ERROR(file.DamagedIf(file.offset() - where.offset != saved.bytes(),
                                    "the part does not have the bytes that the manifest says"));
   }
