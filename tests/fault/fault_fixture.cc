@@ -24,9 +24,9 @@ namespace fs = std::filesystem;
 
 constexpr double kSecondsToEnd = 120;
 
-// Small splits, so that a death finds some done, some open and some not yet leased; a test pass to
-// die in; two real tables and a network, so that a cut is more than the counts. The feature
-// `record` has the number of its record as its only id.
+// The splits are small, so that at a death some are done, some open and some not yet leased. There
+// is a test pass to die in, and two real tables and a network, so that a cut is more than the
+// counts. The feature `record` has the number of its record as its only id.
 constexpr char kJob[] = R"(
 name: "counting"
 global_batch_size: 256
@@ -70,7 +70,7 @@ embedding_ps { replicas: 2 }
 nn_worker { replicas: 2 }
 )";
 
-// Whether every thread of the process stands still: the third field of its stat file is T.
+// Whether every thread of the process is stopped: the third field of its stat file is T.
 bool IsStopped(pid_t pid) {
   std::error_code error;
   for (const auto& task : fs::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
@@ -128,7 +128,7 @@ void FaultFixture::LeaveAKilledRun(const std::string& job, const std::vector<std
 }
 
 void FaultFixture::Signal(const std::string& role, int index, int signal) {
-  // A generation may be between its processes at this moment.
+  // At this moment a generation may have ended and the next one not yet started the process.
   pid_t pid = 0;
   for (int attempt = 0; attempt < 1000 && pid == 0; ++attempt) {
     pid = RoleProcess(RunDir(), role, index);
@@ -137,7 +137,7 @@ void FaultFixture::Signal(const std::string& role, int index, int signal) {
   ASSERT_GT(pid, 0) << "no process of " << role << " " << index;
   SendSignal(pid, signal);
   if (signal != SIGSTOP) return;
-  // On a busy machine some of its threads go on for a while.
+  // On a busy machine some of the process's threads go on for a while.
   for (int attempt = 0; attempt < 1000 && !IsStopped(pid); ++attempt) {
     WaitUntil([&] { return IsStopped(pid); }, 0.05);
   }

@@ -117,7 +117,8 @@ TEST_F(PinTest, APinnedCutStaysAndIsRemovedOnceItIsReadAndWhoReadsItForLongIsTol
   EXPECT_TRUE(IsThere(cut));
   const CommandEnd verified = Satrap({"checkpoint", "verify", cut});
   EXPECT_EQ(verified.exit_code, 0) << verified.err;
-  // The cut that the run keeps, those that it is writing or has just replaced, and the pinned one.
+  // At most the cut that the run keeps, one that it is writing, one that it has just replaced, and
+  // the pinned one.
   int folders = 0;
   for (const auto& entry : fs::directory_iterator(RunDir() + "/checkpoints")) {
     if (entry.is_directory() && !entry.is_symlink()) ++folders;

@@ -1,4 +1,4 @@
-// Runs that grow and shrink under training: docs/consistency.md, "Generations".
+// Runs that grow and shrink while they train: docs/consistency.md, "Generations".
 
 #include <signal.h>
 

@@ -1,4 +1,4 @@
-// Runs that are stopped, resumed, made larger or smaller, or left standing: docs/consistency.md,
+// Runs that are stopped, killed and resumed, or whose processes are suspended: docs/consistency.md,
 // "Generations" and "What each failure does".
 
 #include <fcntl.h>
@@ -93,7 +93,7 @@ TEST_F(StopTest, CtrlCTakesALastCutToo) {
 TEST_F(StopTest, ASecondCtrlCEndsTheRunAtOnce) {
   const Command run = StartRun(WriteCountingJob(kRecords));
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
-  // A rank that stands still keeps the last cut from being taken.
+  // A suspended rank keeps the last cut from being taken.
   Signal("nn_worker", 1, SIGSTOP);
   SendSignal(run.pid, SIGINT);
   EXPECT_TRUE(WaitForLastCut(run));
