@@ -48,8 +48,8 @@ size_t CountOf(const std::string& text, const std::string& words) {
   return count;
 }
 
-// Processes started during its lifetime cannot write more than `max_bytes` into a file. Writes then
-// fail as on a full disk, without the test having to fill one.
+// While an object of it exists, processes that are started cannot write more than `max_bytes` into
+// a file. Writes then fail as on a full disk, without the test having to fill one.
 class SmallDisk {
  public:
   explicit SmallDisk(rlim_t max_bytes) {
@@ -425,7 +425,7 @@ TEST_F(LooseCoordinatorTest, ASocketOrPortInUseIsRefused) {
   for (const std::string& address : {"unix:" + Path("socket"), std::string("127.0.0.1:0")}) {
     const Command first = StartCoordinator(ResolvedJob(absl::StrCat("run", runs++)), address);
     ASSERT_TRUE(Listens(first)) << ReadFile(first.err_path);
-    // The port that the system chose, or the same socket.
+    // The address at which the first one listens, with the port that the system chose.
     const std::string log = ReadFile(first.err_path);
     const size_t at = log.find("address=") + std::string("address=").size();
     const std::string taken = log.substr(at, log.find_first_of(" \n", at) - at);

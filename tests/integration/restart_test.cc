@@ -129,8 +129,8 @@ class RestartTest : public RunFixture {
     EXPECT_EQ(WaitFor(coordinator, kSecondsToEnd).exit_code, 0) << AllLogs();
   }
 
-  // Waits until the generation has ended and every process has exited with 75 or, if that is an
-  // echo, 76, and has left the ending that its coordinator knows.
+  // Waits until the generation has ended: every process has exited with 75, or with 76 if its
+  // failure is an echo of another one, and has left the ending that its coordinator knows.
   void ExpectStartAgain() {
     for (const auto& [name, command] : run_) {
       const CommandEnd end = WaitFor(command, kSecondsToEnd);
