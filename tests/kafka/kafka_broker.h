@@ -32,7 +32,7 @@ namespace satrap {
 class KafkaBroker {
  public:
   // Starts a broker and waits until it answers. `properties` ("NAME=VALUE") override its settings;
-  // if they change its listeners, `address` is that of the one without login and TLS.
+  // if they change its listeners, `address` is that of the listener without login and TLS.
   static std::unique_ptr<KafkaBroker> Start(const std::vector<std::string>& properties = {},
                                             const std::string& address = "");
   // Kills the broker.
@@ -53,7 +53,7 @@ class KafkaBroker {
   // Writes messages to one partition, one after another, and waits for the broker.
   void Produce(const KafkaPartition& partition, const std::vector<std::string>& values);
 
-  // SIGKILL. The broker's data stays.
+  // Kills the broker with SIGKILL. Its data stays.
   void Kill();
   // Starts the broker again at the same address, and waits until it answers.
   void Restart();
