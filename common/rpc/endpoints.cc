@@ -55,8 +55,9 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   return absl::OkStatus();
 }
 
-// When its last user goes, gRPC shuts its library down, which may wait ten seconds for one of its
-// own threads. So each channel and server takes a reference to the library and never returns it.
+// When its last user is gone, gRPC shuts its library down, which may wait ten seconds for one of
+// its own threads. So each channel and server takes a reference to the library and never returns
+// it.
 void KeepLibraryUp() { grpc_init(); }
 
 }  // namespace

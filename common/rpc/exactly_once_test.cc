@@ -82,7 +82,7 @@ class BadNetwork final : public Channel {
   }
 
  private:
-  // Mostly short; sometimes longer than every timeout.
+  // The delay is mostly short, but sometimes longer than every timeout.
   int64_t Delay() {
     return static_cast<int64_t>(random_->Below(random_->Below(5) == 0 ? 60000000 : 1000));
   }

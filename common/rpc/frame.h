@@ -32,7 +32,7 @@ namespace satrap::rpc {
 absl::Status CheckFrameSize(absl::string_view kind, const Method& method, const Message& message,
                             int64_t max_message_bytes);
 
-// The same error, for a message whose sizes only gRPC knows.
+// The error of CheckFrameSize, for a message whose sizes only gRPC knows.
 absl::Status FrameTooLarge(absl::string_view kind, const Method& method, absl::string_view sizes);
 
 // The bytes of the frame before the payload's. The caller sends the payload after them, uncopied.

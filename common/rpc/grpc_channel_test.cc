@@ -142,7 +142,7 @@ TEST_F(GrpcChannelTest, AnAnswerOverTheLimitIsAskedForOnceAndTheErrorNamesCallBy
   EXPECT_EQ(handler_.calls(), 1);
 }
 
-// Sends the first bytes of an answer, its metadata, if `begins`, and never finishes a call.
+// If `begins`, sends the first bytes of an answer, its metadata. Never finishes a call.
 class BeginningService final : public grpc::CallbackGenericService {
  public:
   explicit BeginningService(bool begins) : begins_(begins) {}

@@ -53,7 +53,7 @@ struct NumberedClient::State : std::enable_shared_from_this<NumberedClient::Stat
   State(const Options& options, Executor* executor, std::vector<Peer> peers)
       : options(options), executor(executor), peers(std::move(peers)) {}
 
-  // `number` is one of `numbers`, which is closed when the call ends; none for a forwarded call.
+  // `number`, one of `numbers`, is closed when the call ends; none for a forwarded call.
   void Start(size_t peer, const CallId& id, absl::optional<uint64_t> number, Message request,
              Callback done) {
     CHECK(peer < peers.size()) << peer << " of " << peers.size();

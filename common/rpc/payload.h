@@ -137,12 +137,12 @@ struct WireLosses {
   }
 };
 
-// To f32: exact. REQUIRES: to.size() == from.count
+// Converts to f32, which is exact. REQUIRES: to.size() == from.count
 void DecodeWire(const WireValues& from, absl::Span<float> to);
-// From f32: rounded to nearest, ties to even. `to` has room for from.size() values of `dtype`.
-// REQUIRES, here and below: scale_exponent is 0 unless the new dtype is F16
+// Converts from f32, rounding to nearest, ties to even. `to` has room for from.size() values of
+// `dtype`. REQUIRES, here and below: scale_exponent is 0 unless the new dtype is F16
 void EncodeWire(absl::Span<const float> from, WireDtype dtype, int scale_exponent, uint8_t* to);
-// Between any two dtypes. Equal dtypes and scales copy the bits.
+// Converts between any two dtypes. Equal dtypes and scales copy the bits.
 void ConvertWire(const WireValues& from, WireDtype to_dtype, int scale_exponent, uint8_t* to);
 // As ConvertWire, for gradients: an F16 output has no infinities.
 WireLosses ConvertGradients(const WireValues& from, WireDtype to_dtype, int scale_exponent,

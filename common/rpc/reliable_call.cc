@@ -94,7 +94,7 @@ void ReliableCall::OnOutcome(int64_t attempt, absl::StatusOr<Message> outcome) {
     if (repeat_at_once || IsPeerAway(outcome.status())) {
       if (attempt != attempt_) return;  // reported twice: the next attempt decides
       if (stated == OUTCOME_RESEND && attempt_has_payload_) {
-        // A repeat would be answered in the same way, for ever.
+        // Every repeat would be answered in the same way.
         outcome = absl::InternalError("answered RESEND, but the request had its payload");
       } else if (repeat_at_once || !IsSilentAfter(outcome.status())) {
         return Repeat(repeat_at_once);

@@ -37,7 +37,7 @@ inline bool operator==(const Method& a, const Method& b) {
   return absl::string_view(a.path) == b.path;
 }
 
-// Runs exactly once for each call, on any thread; must not block.
+// A Callback runs exactly once for each call, on any thread. It must not block.
 using Callback = absl::AnyInvocable<void(absl::StatusOr<Message>)>;
 
 // Marks the error of an attempt whose deadline passed after its answer had begun to arrive: the
