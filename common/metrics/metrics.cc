@@ -79,7 +79,7 @@ struct MetricsServer::Rep {
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
     const MetricsRegistry* registry) {
   auto rep = std::make_unique<Rep>();
-  // The library reports a failure to listen by an exception only.
+  // If the library cannot listen, it throws; it has no other way to say so.
   try {
     // An idle connection occupies a thread until it times out: up to three of them delay no page,
     // and each is closed after 5 s.
