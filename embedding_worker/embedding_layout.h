@@ -27,8 +27,8 @@ struct EmbeddingLayout {
   struct Table {
     uint32_t id = 0;  // TableConfig.id
     size_t row_values = 0;
-    // Its features, grouped by id space: features of one group share rows. Groups are in the order
-    // of their first feature.
+    // The table's features, grouped by id space: features of one group share rows. Groups are in
+    // the order of their first feature.
     std::vector<std::vector<int>> id_spaces;
     bool has_rows = false;    // some feature of it is sent as ROWS
     bool has_pooled = false;  // some feature of it is POOLED

@@ -151,7 +151,7 @@ absl::Status EmbeddingWorkerEngine::CheckPutBatch(const PutBatchHeader& header) 
 
 void EmbeddingWorkerEngine::RunPutBatch(const PendingAnswer& call, PutBatchHeader header,
                                         Buffer payload) {
-  // Without a part it is the end marker of the loader's epoch.
+  // Without a part the call is the end marker of the loader's epoch.
   if (header.has_part()) {
     if (absl::Status status = CheckPutBatch(header); !status.ok()) return call.Finish(status);
     options_.executor->Post(

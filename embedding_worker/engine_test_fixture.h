@@ -34,7 +34,7 @@ float TestValue(uint64_t key, size_t c);
 // The key of an id in an id space.
 uint64_t KeyIn(const char* space, uint64_t id);
 
-// By (table, key).
+// Values by (table, key).
 template <typename T>
 using ByKey = std::map<std::pair<uint32_t, uint64_t>, T>;
 
