@@ -123,7 +123,7 @@ class PsEngine final : public rpc::Handler {
   const std::vector<std::unique_ptr<EmbeddingTable>> tables_;  // in the order of JobConfig.tables
   rpc::CallReceiver lookup_receiver_;                          // of embedding workers
   rpc::CallReceiver update_receiver_, apply_receiver_;  // of ranks: their numbers are passed on
-  // Of rank 0.
+  // These take calls of rank 0.
   rpc::CallReceiver begin_cut_receiver_, await_cut_receiver_, abandon_cut_receiver_, load_receiver_;
   PsCuts cuts_;
 
