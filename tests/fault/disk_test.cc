@@ -32,8 +32,8 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-// Small batches, so that the run lasts; seconds between cuts, so that the test can make room before
-// the third one fails.
+// Batches are small, so that the run lasts, and cuts are seconds apart, so that the test can make
+// room before the third one fails.
 const std::vector<std::string> kSlowly = {"--set", "global_batch_size=64", "--set",
                                           "checkpoint.every_seconds=1"};
 // The space that a full disk has left: enough for logs, but not for a cut.
