@@ -18,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The same batches in every epoch, and the model of the last step.
+// Every epoch has the same batches, and the model is that of the last step.
 constexpr char kSameBatches[] = R"(
   mode: SYNC
   reproducible: true
