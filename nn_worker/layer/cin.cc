@@ -115,7 +115,7 @@ class CinLayer final : public Layer {
     for (int k = layers(); k >= 1; --k) {
       column -= heights_[k];
       const bool last = k == layers();
-      // The layer above has assigned its share already, so this one is added.
+      // The layer above, if there is one, has assigned its share already, so this one is added.
       backend_->SequencePoolGrad(SequencePooling::kSum, steps_[k].maps.FirstRows(n),
                                  lengths_.FirstRows(n), ys[0].Columns(column, heights_[k]),
                                  dys[0].Columns(column, heights_[k]),

@@ -47,8 +47,8 @@ const uint64_t* EndOfEqual(const uint64_t* begin, const uint64_t* end) {
   return at;
 }
 
-// Replaces the entries of one score and class by two: the leading 24 bits of the sum of their
-// weights, and the rest. Together they are exact for up to 2^48 samples of weight 1.
+// Replaces the entries of one score and class by at most two: the leading 24 bits of the sum of
+// their weights, and the rest. Together they are exact for up to 2^48 samples of weight 1.
 size_t JoinEqual(uint64_t* entries, size_t count) {
   const uint64_t* const end = entries + count;
   uint64_t* out = entries;

@@ -10,8 +10,8 @@
 //
 // Each group is computed by one rank, hash(group) mod W, from the samples of all ranks, and sums
 // over groups are rounded once, so the bits do not depend on W. Memory: 16 bytes for each sample of
-// this rank. In Merge the samples of this rank's groups replace them, all samples of a group on one
-// rank.
+// this rank. In Merge the samples of this rank's groups replace them, so that all samples of a
+// group are on one rank.
 
 #ifndef SATRAP_NN_WORKER_METRICS_GROUP_AUC_H_
 #define SATRAP_NN_WORKER_METRICS_GROUP_AUC_H_

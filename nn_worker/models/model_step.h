@@ -53,8 +53,7 @@ struct ModelStepOptions {
 
 class ModelStep {
  public:
-  // Errors as Network::Create. REQUIRES: samples > 0; all features that the model reads, it reads
-  // by "*.SEGMENT"
+  // Errors as Network::Create. REQUIRES: samples > 0; the model reads features only as "*.SEGMENT"
   static absl::StatusOr<std::unique_ptr<ModelStep>> Create(const ModelStepOptions& options);
 
   // Enqueues a step. Waits for the device only in F16. Returns the device's error, if it has

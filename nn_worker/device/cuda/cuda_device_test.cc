@@ -185,7 +185,7 @@ TEST_F(CudaDeviceTest, TellsWhatTheCardHasAndWhatIsFree) {
 
 using CudaDeviceDeathTest = CudaDeviceTest;
 
-// Runs in a process of its own, because no card can be used after the failure.
+// Runs in a process of its own, which cannot use the card after the failure.
 TEST_F(CudaDeviceDeathTest, AFailedKernelEndsTheDevice) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto fail = [this] {

@@ -25,8 +25,8 @@ struct RoundedWeights {
   Values values;
 };
 
-// All arrays are in device memory and have `count` values. The first NumSlots of the rule are
-// slots; the others are null. The copies ascend by `begin`.
+// All are in device memory. `gradient`, `w` and the slots have `count` values each. The slots are
+// the first NumSlots of the rule; the others are null. The copies ascend by `begin`.
 struct OptimizerArrays {
   const float* gradient = nullptr;
   float* w = nullptr;

@@ -54,7 +54,7 @@ std::vector<Feature> Features(const std::vector<Segment>& segments) {
   return features;
 }
 
-// d values / d row, of id j of sample s.
+// The derivative of the sample's values by the row, for id j of sample s.
 double Coefficient(const Feature& feature, uint32_t s, uint32_t j) {
   const auto weight = [&](uint32_t id) { return feature.weighted ? feature.weights[id] : 1.0; };
   const uint32_t begin = feature.offsets[s], end = feature.offsets[s + 1];
