@@ -73,6 +73,17 @@ GenerationEnd::Before BeforeOf(const ClaimedGeneration& claimed) {
           EndedBefore(claimed.log), TrialOf(claimed.log, claimed.job)};
 }
 
+RunTopicsOptions TopicsOptionsOf(const CoordinatorOptions& options) {
+  return {options.executor,
+          options.topics,
+          options.topic_executor,
+          options.file_system,
+          options.unix_ms,
+          options.warn,
+          options.timeouts.partitions_period_ms,
+          options.timeouts.broker_pause_ms};
+}
+
 Ledger LedgerOf(const ClaimedGeneration& claimed) {
   absl::StatusOr<Ledger> ledger = Ledger::FromState(claimed.ledger);
   CHECK(ledger.ok()) << ledger.status().ToString();  // ClaimGeneration has checked it
@@ -100,7 +111,8 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
       compact_at(log.compacted_number() + options.compact_after),
       cut_folders(job.run_dir(), claimed.generation, options.file_system),
       commits(this, this, &log, &cut_folders, envelope, options.kill_points),
-      topics(job, options, this, &log, &position, cut_folder.empty() ? nullptr : &ledger),
+      topics(job, TopicsOptionsOf(options), this, &log, &position,
+             cut_folder.empty() ? nullptr : &ledger),
       last_tick_us(start_us),
       next_log_us(start_us + options.timeouts.log_period_ms * 1000),
       members(job),

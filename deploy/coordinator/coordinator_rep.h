@@ -24,8 +24,8 @@
 #include "deploy/coordinator/cut_commits.h"
 #include "deploy/coordinator/cut_folders.h"
 #include "deploy/coordinator/members.h"
-#include "deploy/coordinator/run_topics.h"
 #include "deploy/coordinator/split_leases.h"
+#include "deploy/coordinator/topics/run_topics.h"
 
 namespace satrap {
 
