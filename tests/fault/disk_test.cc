@@ -32,10 +32,10 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-// Small batches, so that the run lasts; seconds between cuts, so that the test can make room before
-// the third one fails.
+// Small batches, so that many cuts follow the one that is abandoned: an abandoned last one would
+// end the run, and the launcher tells of one only when it has asked.
 const std::vector<std::string> kSlowly = {"--set", "global_batch_size=64", "--set",
-                                          "checkpoint.every_seconds=1"};
+                                          "checkpoint.every_steps=100"};
 // What a full disk has left. Logs fit into it, and no cut does.
 constexpr uint64_t kLeftBytes = 64 << 10;
 constexpr size_t kDiskBytes = 64 << 20;

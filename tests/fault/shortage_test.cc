@@ -23,10 +23,8 @@ using ::testing::Not;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-// No cut but the first ones of a run, so that each restart counts; batches so small that the run
-// lasts several times as long as the time to its first cut, on a fast machine, too.
-const std::vector<std::string> kFewCuts = {"--set", "checkpoint.every_seconds=2", "--set",
-                                           "global_batch_size=64"};
+// So many steps from one to the next that no restart gets as far, so that each counts.
+const std::vector<std::string> kFewCuts = {"--set", "checkpoint.every_steps=100"};
 
 pid_t ParentOf(pid_t pid) {
   const std::string status = ReadFile("/proc/" + std::to_string(pid) + "/status");
