@@ -130,7 +130,7 @@ class Stopwatch {
   absl::StatusOr<double> SecondsOf(int64_t steps) {
     const double begin = MonotonicSeconds();
     for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(step_->Run());
-    backend_->Record(Lane::kOperations, end_.get());
+    backend_->Record(DeviceQueue::kOperations, end_.get());
     RETURN_IF_ERROR(AwaitEvent(backend_, end_.get(), std::numeric_limits<int64_t>::max(),
                                [] { return false; }));
     return MonotonicSeconds() - begin;

@@ -63,8 +63,8 @@ TEST(HeldValuesTest, AreTheHostsMemoryItselfOrACopy) {
   void* const copy = on_device.Hold(device.get(), host).value();
   EXPECT_NE(copy, host.data());
   const auto copied = device->NewEvent().value();
-  device->Record(Lane::kCopiesIn, copied.get());
-  device->WaitFor(Lane::kOperations, copied.get());
+  device->Record(DeviceQueue::kCopiesIn, copied.get());
+  device->WaitFor(DeviceQueue::kOperations, copied.get());
   std::vector<uint8_t> out(3);
   CopyOut(device.get(), {DType::kU8, copy, 1, 3, 3}, absl::MakeSpan(out));
   device->Sync();

@@ -203,8 +203,7 @@ TEST(NetworkTrainerTest, ScoresWhatARankTrainsBeforeItTrainsIt) {
     layer.mutable_mlp()->clear_batch_norm();
     layer.mutable_mlp()->clear_dropout();
   }
-  TrainerRanks ranks(2, job, kTrainerBatch, /*ordered=*/true, absl::nullopt, nullptr, "",
-                     &scores);
+  TrainerRanks ranks(2, job, kTrainerBatch, /*ordered=*/true, absl::nullopt, nullptr, "", &scores);
   std::vector<FakeSample> batch = TrainerBatch(0);
   for (FakeSample& sample : batch) sample.time = 7'200'001;
   // Rank 1 scores nothing.
@@ -293,8 +292,7 @@ std::string Trained(uint64_t steps, bool ahead, const absl::optional<HostDeviceO
 TEST(NetworkTrainerTest, PartsThatArePreparedBesideAStepGiveTheSameBits) {
   EXPECT_EQ(Trained(20, /*ahead=*/true, absl::nullopt),
             Trained(20, /*ahead=*/false, absl::nullopt));
-  EXPECT_EQ(Trained(6, /*ahead=*/true, kSeeded),
-            Trained(6, /*ahead=*/false, HostDeviceOptions()));
+  EXPECT_EQ(Trained(6, /*ahead=*/true, kSeeded), Trained(6, /*ahead=*/false, HostDeviceOptions()));
 }
 
 TEST(NetworkTrainerTest, WithoutWeightNothingChanges) {

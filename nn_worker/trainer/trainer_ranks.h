@@ -33,8 +33,8 @@ class TrainerRanks {
   explicit TrainerRanks(int num_ranks, const JobConfig& job = TrainerJob(),
                         int64_t global_batch_size = kTrainerBatch, bool ordered = true,
                         const absl::optional<HostDeviceOptions>& device = absl::nullopt,
-                        CutEngine* cuts = nullptr,
-                        const std::string& run_dir = "", ScoreWindows* scores = nullptr)
+                        CutEngine* cuts = nullptr, const std::string& run_dir = "",
+                        ScoreWindows* scores = nullptr)
       : job_(job),
         layout_(MakePartLayout(job_)),
         tables_(&layout_),

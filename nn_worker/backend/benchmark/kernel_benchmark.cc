@@ -150,7 +150,7 @@ class Runner {
                      NewDeviceBackend(std::move(device.device), std::move(device.products)));
     ASSIGN_OR_RETURN(const std::unique_ptr<BackendEvent> end, backend->NewEvent());
     const auto await = [&] {
-      backend->Record(Lane::kOperations, end.get());
+      backend->Record(DeviceQueue::kOperations, end.get());
       return AwaitEvent(backend.get(), end.get(), kTimeoutMs, [] { return false; });
     };
     Workbench workbench(backend.get(), scale_.batch, DTypeOf(precision));

@@ -21,7 +21,7 @@ std::vector<BackendFactory> InEveryOrder() {
   return factories;
 }
 
-// Runs the suite with blocks, warps and lanes of kernels, and lanes of the backend, in every order.
+// Runs the suite with blocks, warps and lanes of kernels, and the backend's queues, in every order.
 INSTANTIATE_TEST_SUITE_P(HostDevice, BackendConformance, testing::ValuesIn(InEveryOrder()),
                          [](const auto& info) { return NameOf(EveryOrder()[info.index]); });
 
@@ -43,7 +43,7 @@ TEST(DeviceBackendTest, OperationsRunLater) {
 }
 
 // What is wrong on a card if a WaitFor is missing differs between the orders.
-TEST(DeviceBackendTest, LanesThatDoNotWaitForOneAnotherDifferBetweenTheOrders) {
+TEST(DeviceBackendTest, QueuesThatDoNotWaitForOneAnotherDifferBetweenTheOrders) {
   std::set<std::vector<float>> results;
   for (const HostDeviceOptions& options : EveryOrder()) {
     const auto backend = NewHostDeviceBackend(options);
@@ -58,7 +58,7 @@ TEST(DeviceBackendTest, LanesThatDoNotWaitForOneAnotherDifferBetweenTheOrders) {
   EXPECT_EQ(results, (std::set<std::vector<float>>{{0}, {2}}));
 }
 
-TEST(DeviceBackendTest, ACopyOfItsOwnLaneReadsTheHostsMemoryWhenItRuns) {
+TEST(DeviceBackendTest, ACopyOfItsOwnQueueReadsTheHostsMemoryWhenItRuns) {
   const auto backend = NewHostDeviceBackend({});
   const Tensor x = Row(backend.get(), 1);
   auto* const in = static_cast<float*>(backend->AllocatePinned(4).value());
@@ -74,7 +74,7 @@ TEST(DeviceBackendTest, AWaitEndsAtItsDeadlineOrWhenItIsAborted) {
   const auto event = backend->NewEvent().value();
   const auto record = [&] {
     for (int i = 0; i < 100; ++i) backend->Fill(x, 1);  // more than run during a poll
-    backend->Record(Lane::kOperations, event.get());
+    backend->Record(DeviceQueue::kOperations, event.get());
   };
   const auto not_aborted = [] { return false; };
   record();
@@ -158,7 +158,7 @@ TEST(DeviceBackendTest, AnotherThreadAllocatesAndPolls) {
       const auto pinned = backend->AllocatePinned(40);
       const auto event = backend->NewEvent();
       backend->StartCopyIn({static_cast<uint8_t*>(*pinned), 40}, mine);
-      backend->Record(Lane::kCopiesIn, event->get());
+      backend->Record(DeviceQueue::kCopiesIn, event->get());
       EXPECT_TRUE(AwaitEvent(backend.get(), event->get(), 60000, [] { return false; }).ok());
     }
   });
