@@ -34,9 +34,7 @@ class Trained {
   explicit Trained(const std::string& optimizer, DType dtype = DType::kF32,
                    const std::string& model = kModel,
                    std::unique_ptr<Backend> backend = NewHostDeviceBackend({}))
-      : model_(model),
-        backend_(std::move(backend)),
-        collectives_(NewLocalCollectives(1)) {
+      : model_(model), backend_(std::move(backend)), collectives_(NewLocalCollectives(1)) {
     auto network = Make(optimizer, dtype);
     CHECK_OK(network.status());
     network_ = *std::move(network);
