@@ -24,12 +24,12 @@ namespace satrap {
 void SweepTables(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
                  const StepContext& context, int threads, Executor* executor, Task done);
 
-// The same way, reads those of `tables` whose others_have_gradients(), and runs `done` with
+// The same way, reads those of `tables` whose idle_rows_have_gradients(), and runs `done` with
 // `squares` and the squares of their gradients. REQUIRES: EmbeddingTable::AddSquares has run for
 // all keys of the step, and until `done` nothing updates the tables
-void AddSquaresOfOthers(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
-                        const StepContext& context, int threads, Executor* executor,
-                        const ExactSum& squares, absl::AnyInvocable<void(const ExactSum&)> done);
+void AddIdleSquares(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
+                    const StepContext& context, int threads, Executor* executor,
+                    const ExactSum& squares, absl::AnyInvocable<void(const ExactSum&)> done);
 
 }  // namespace satrap
 
