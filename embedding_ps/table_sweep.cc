@@ -35,7 +35,7 @@ struct Pass {
   Task done;
 };
 
-// A task may come when all is over: it must not touch a table then.
+// A task may run after all shards were visited, and must not touch a table then.
 void Run(Pass& pass) {
   for (size_t i; (i = pass.next++) < pass.shards.size();) {
     pass.visit(pass.shards[i]);
