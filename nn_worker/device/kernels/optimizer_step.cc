@@ -105,7 +105,7 @@ struct AmsGrad {
   }
 };
 
-// Why in this form: cpu_optimizer.cc.
+// cpu_optimizer.cc says why the rule has this form.
 struct Ftrl {
   SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& z, float& n,
                                    float&) {
@@ -136,8 +136,8 @@ SATRAP_DEVICE inline int64_t EndOf(const RoundedWeights& copy) {
   return copy.begin + copy.values.rows * copy.values.cols;
 }
 
-// Stores the group of w that begins at `at`. A parameter begins where a group does, so a group has
-// values of one parameter, and after its end those of the gap before the next one.
+// Stores the group of w that begins at `at`. A parameter begins where a group begins, so all values
+// of a group are of one parameter or of the gap between that parameter and the next.
 SATRAP_DEVICE inline void StoreRounded(const RoundedWeights& copy, int64_t at, const Group& group) {
   const Values& values = copy.values;
   const int64_t first = at - copy.begin;
