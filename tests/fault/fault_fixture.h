@@ -33,15 +33,15 @@ class FaultFixture : public RunFixture {
   // Leaves a run in RunDir() that has committed some cuts and was then killed with its launcher.
   void LeaveAKilledRun(const std::string& job, const std::vector<std::string>& args = {});
 
-  // Sends a signal to a role's process, and after SIGSTOP waits until it stands still. Fails the
-  // test if there is no such process for some seconds.
+  // Sends a signal to a role's process, and after SIGSTOP waits until it is stopped. Fails the test
+  // if there is no such process for some seconds.
   void Signal(const std::string& role, int index, int signal);
-  // Whether no process of the run is left, after waiting for it.
+  // Waits for the run's processes to end. Returns whether none is left.
   bool NobodyIsLeft() const;
 
   // The entries of the run's log.
   std::vector<RunLogEntry> Log() const;
-  // Wait until the log holds that many entries of the kind.
+  // Wait until the log holds `count` entries of this kind; false after `timeout_s`.
   bool WaitForCuts(int count, double timeout_s = 60);
   bool WaitForGenerations(int count, double timeout_s = 60);
   int Cuts() const;

@@ -39,7 +39,7 @@ TEST_P(KillTest, ARunGoesOnFromItsNewestCut) {
 TEST_P(KillTest, ARunWithoutACutBeginsAgain) {
   const std::string role = GetParam();
   const Command run = StartRun(WriteCountingJob(kRecords), kWithoutCuts);
-  // As soon as it trains: a fast machine is at the end before the second line of metrics.jsonl.
+  // Kills as soon as the run trains: a fast machine ends before the second line of metrics.jsonl.
   ASSERT_TRUE(
       WaitUntil([&] { return ReadFile(run.err_path).find("\ntraining") != std::string::npos; }, 60))
       << ReadFile(run.err_path);
@@ -73,8 +73,8 @@ INSTANTIATE_TEST_SUITE_P(EachPoint, KillPointTest,
                                            "WORKER_AFTER_UPDATE"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Between the halves of a step that is clipped as a whole, some processes have made it and others
-// have not. A sync run that goes on from its newest cut makes it again, from the same rows.
+// Between the halves of a step that is clipped as a whole, some processes have applied the step and
+// others have not. A sync run that continues from its newest cut repeats it, from the same rows.
 class ClippedStepTest : public FaultFixture, public ::testing::WithParamInterface<const char*> {
  protected:
   // The end of a run whose kill points are `more`.

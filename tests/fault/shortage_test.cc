@@ -1,5 +1,4 @@
-// Processes that lack what their machine does not give them: docs/operations.md, the table of
-// causes.
+// Processes that lack a resource of their machine: docs/operations.md, the table of causes.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -23,7 +22,7 @@ using ::testing::Not;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-// So many steps from one to the next that no restart gets as far, so that each counts.
+// There are so many steps from one cut to the next that no restart gets as far, so each one counts.
 const std::vector<std::string> kFewCuts = {"--set", "checkpoint.every_steps=100"};
 
 pid_t ParentOf(pid_t pid) {
@@ -70,8 +69,8 @@ TEST_F(ShortageTest, ALoopbackThatIsDownIsToldBeforeAnythingStarts) {
                              Not(HasSubstr("generation"))));
 }
 
-// The processes of the first generation have their descriptors already. Those that are started from
-// then on have not, and no restart gives them any.
+// The processes of the first generation have their descriptors already. Those that are started
+// later lack them, and no restart provides them.
 TEST_F(ShortageTest, TooFewDescriptorsEndTheRunAtTheSecondTimeWithTheCure) {
   const Command run = StartRun(WriteCountingJob(kRecords), kFewCuts);
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);

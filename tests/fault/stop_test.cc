@@ -1,4 +1,4 @@
-// Runs that are stopped, resumed, made larger or smaller, or left standing: docs/consistency.md,
+// Runs that are stopped, killed and resumed, or whose processes are suspended: docs/consistency.md,
 // "Generations" and "What each failure does".
 
 #include <fcntl.h>
@@ -34,7 +34,7 @@ pid_t ParentOf(pid_t pid) {
   return at == std::string::npos ? 0 : atoi(status.c_str() + at + name.size());
 }
 
-// A terminal with nobody before it but the test.
+// A terminal that only the test uses.
 class Terminal {
  public:
   Terminal() : fd_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
@@ -93,11 +93,11 @@ TEST_F(StopTest, CtrlCTakesALastCutToo) {
 TEST_F(StopTest, ASecondCtrlCEndsTheRunAtOnce) {
   const Command run = StartRun(WriteCountingJob(kRecords));
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
-  // A rank that stands still keeps the last cut from being taken.
+  // A suspended rank keeps the last cut from being taken.
   Signal("nn_worker", 1, SIGSTOP);
   SendSignal(run.pid, SIGINT);
   EXPECT_TRUE(WaitForLastCut(run));
-  // A program that repeats a signal within a second means the same one.
+  // A signal that is repeated within a second counts as the same one.
   WaitUntil([] { return false; }, 2);
   SendSignal(run.pid, SIGINT);
   const CommandEnd stopped = WaitFor(run, 60);
@@ -127,7 +127,7 @@ TEST_F(StopTest, TheKeysOfCtrlCPressedTwiceEndTheRunAtOnce) {
   Signal("nn_worker", 1, SIGSTOP);
   terminal.PressCtrlC();
   EXPECT_TRUE(WaitForLastCut(run));
-  // Nobody has to wait a second: a key is no program's repeat.
+  // Nobody has to wait a second: a key that is pressed again cannot be a program's repeat.
   terminal.PressCtrlC();
   const CommandEnd stopped = WaitFor(run, 60);
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
@@ -135,8 +135,8 @@ TEST_F(StopTest, TheKeysOfCtrlCPressedTwiceEndTheRunAtOnce) {
   EXPECT_TRUE(NobodyIsLeft());
 }
 
-// The key reaches the benchmark's process and that of its training, which gets the signal once more
-// from the first.
+// The key reaches the benchmark's process and that of its training, to which the benchmark sends
+// the signal once more.
 TEST_F(StopTest, CtrlCStopsABenchmarkOfCutsAndTheTrainingThatRunsForIt) {
   // The benchmark chooses the run's folder below its working folder. The link's name is in the
   // command line of both processes.
@@ -162,7 +162,7 @@ TEST_F(StopTest, CtrlCStopsABenchmarkOfCutsAndTheTrainingThatRunsForIt) {
   EXPECT_TRUE(WaitUntilOver(run_dir, 0));
   EXPECT_TRUE(WaitUntilGone(Path("install"), 0));
   EXPECT_FALSE(fs::exists(sockets));
-  // The run that it names stays, with its last cut, and is the only one.
+  // The run that the benchmark names stays, with its last cut, and is the only one.
   for (const auto& entry : fs::directory_iterator(Path("runs"))) {
     EXPECT_TRUE(entry.is_symlink() || entry.path() == run_dir) << entry.path();
   }

@@ -76,8 +76,8 @@ class RestartTest : public RunFixture {
     run_[name] = StartProgram(argv);
   }
 
-  // Starts the coordinator and all roles of the job but those of `left_out`: the next generation of
-  // the run in Path("run").
+  // Starts the coordinator and all roles of the job except `left_out`: the next generation of the
+  // run in Path("run").
   void StartGeneration(const std::string& left_out = "") {
     run_.clear();
     run_["coordinator"] = Start("deploy/coordinator/coordinator",
@@ -92,7 +92,7 @@ class RestartTest : public RunFixture {
     }
   }
 
-  // Starts another run in Path("run").
+  // Starts a new run in Path("run").
   void StartRun(const std::string& left_out = "") {
     fs::remove_all(Path("run"));
     fs::create_directories(Path("run"));
@@ -130,8 +130,8 @@ class RestartTest : public RunFixture {
     EXPECT_EQ(WaitFor(coordinator, kSecondsToEnd).exit_code, 0) << AllLogs();
   }
 
-  // Waits until the generation has ended and every process has exited with 75 or, if that is an
-  // echo, 76, and has left the ending that its coordinator knows.
+  // Waits until the generation has ended: every process has exited with 75, or with 76 if its
+  // failure is an echo of another one, and has left the ending that its coordinator knows.
   void ExpectStartAgain() {
     for (const auto& [name, command] : run_) {
       const CommandEnd end = WaitFor(command, kSecondsToEnd);
@@ -242,7 +242,7 @@ TEST_F(RestartTest, AfterTheDeathOfAPsTheNextGenerationMakesTheUndisturbedModel)
   StartGeneration();
   ExpectFinished();
   EXPECT_EQ(DigestOfModel(), undisturbed);
-  // A generation of a run that has finished begins nothing.
+  // A generation of a run that has finished does nothing.
   StartGeneration();
   ExpectFinished();
   EXPECT_THAT(LogOf("nn_worker_0"), HasSubstr("the run has finished already"));
@@ -277,9 +277,10 @@ TEST_F(RestartTest, AProcessOfAnEarlierGenerationIsRefusedAndChangesNothing) {
     const Command stopped = run_.at(zombie);
     SendSignal(stopped.pid, SIGSTOP);
     KillRunExcept(zombie);
-    // A stopped server still holds its socket. Only the coordinator tells where members listen.
+    // A stopped server still holds its socket, so the new one listens elsewhere: members learn
+    // addresses only from the coordinator.
     listen_[zombie] = Address(zombie + "_again");
-    fs::remove(Path("run/metrics.jsonl"));  // that WaitUntilTraining waits for the next lines
+    fs::remove(Path("run/metrics.jsonl"));  // so that WaitUntilTraining waits for new lines
     StartGeneration();
     ASSERT_TRUE(WaitUntilTraining(Path("run"))) << AllLogs();
     SendSignal(stopped.pid, SIGCONT);

@@ -97,7 +97,7 @@ TEST_F(TrainTest, WhereStdoutIsForAProgramTheReportForPeopleGoesToStderr) {
   EXPECT_THAT(end.err, HasSubstr(ReadFile(Path("run/report.txt"))));
 }
 
-// As `satrap train JOB 2>&1 | head -1`, whose reader has gone when the second line comes.
+// As `satrap train JOB 2>&1 | head -1`, whose reader is gone when the second line comes.
 TEST_F(TrainTest, ARunWhoseProgressNobodyReadsAnyMoreTrainsOnToItsEnd) {
   const Command command = StartProgram({"bash", "-c", R"(set -o pipefail; "$@" 2>&1 | head -n 1)",
                                         "bash", ProgramPath("deploy/satrap_cli"), "--install_dir=.",
@@ -271,7 +271,7 @@ TEST_F(TrainTest, PredictWritesOneProbabilityARecordInOrder) {
   EXPECT_EQ(scores[2], scores[0]);
   EXPECT_EQ(lines[3], "nan");
   EXPECT_EQ(scores[4], scores[0]) << "the label plays no part";
-  // Behind the other one in the order of names, and the first in the order of the command.
+  // By name this file comes after the other one, but in the command it comes first.
   const std::string first = WriteFile("z.csv", "1,a\n0,b\n");
   const CommandEnd both = Satrap(
       {"predict", Path("run"), first, Path("score.csv"), "--run_dir", Path("predictions of two")});
@@ -332,7 +332,8 @@ TEST_F(TrainTest, VectorsThatPredictWritesAreRankedByRetrieve) {
   ASSERT_EQ(user_vectors.exit_code, 0) << user_vectors.err;
   EXPECT_THAT(user_vectors.out, ::testing::EndsWith("nan\tnan\tnan\n"));
   WriteFile("user_vectors", user_vectors.out);
-  // Several outputs of a record stand one after another, and inputs of the model are outputs, too.
+  // Several outputs of a record are printed one after another, and inputs of the model are outputs,
+  // too.
   const CommandEnd both =
       Satrap({"predict", Path("run"), Path("users.csv"), "--output", "user.embedding", "--output",
               "user_vector", "--run_dir", Path("p3")});
@@ -420,7 +421,8 @@ TEST_F(TrainTest, CutsOfARunAreTakenListedInspectedAndVerified) {
   EXPECT_THAT(inspected.out, HasSubstr("embedding dim 4 adagrad, linear dim 1 adagrad"));
   EXPECT_EQ(Satrap({"checkpoint", "verify", Path("run")}).exit_code, 0);
   EXPECT_EQ(Satrap({"checkpoint", Path("run")}).exit_code, 1) << "nothing runs";
-  // An end that the run has passed would end it for good. The refusal names its step.
+  // A max_steps that the run has passed is refused, because it would end the run for good. The
+  // error names the run's step.
   const CommandEnd refused = Satrap({"resume", Path("run"), "--set", "max_steps=1"});
   EXPECT_EQ(refused.exit_code, 1);
   const std::string least = "max_steps: must be at least ";

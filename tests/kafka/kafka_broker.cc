@@ -25,9 +25,9 @@ namespace satrap {
 namespace {
 
 constexpr char kScript[] = "tests/kafka/broker";
-// The script's exit code for what is not installed.
+// The script's exit code when something is not installed.
 constexpr int kNotInstalled = 3;
-// Java on a machine that builds at the same time.
+// Enough for Java on a machine that builds at the same time.
 constexpr int64_t kStartMs = 120000;
 
 std::string ReadFile(const std::string& path) {
@@ -92,7 +92,7 @@ bool KafkaBroker::StartProcess() {
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ == 0) {
-    // Between fork and exec only calls that are safe in a signal handler.
+    // Between fork and exec only calls that are safe in a signal handler are allowed.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(126);
     dup2(log, 1);
     dup2(log, 2);
@@ -135,7 +135,7 @@ void KafkaBroker::MakeTopic(const std::string& topic, int partitions,
                             const std::map<std::string, std::string>& settings) {
   const absl::Status status = admin_->CreateTopic(topic, partitions, settings);
   CHECK(status.ok()) << status;
-  // The controller has confirmed it; the broker itself learns of it a moment later.
+  // The controller has confirmed the topic, but the broker itself learns of it a moment later.
   const auto cluster = KafkaCluster::Connect(Config(""));
   CHECK(cluster.ok()) << cluster.status();
   const int64_t deadline_ms = MonotonicMs() + kStartMs;

@@ -2,8 +2,8 @@
 //
 //   --batch=N            samples; default: 65536 on a card, 32 on the host's device
 //   --card=N             the card of this machine; default: 0
-//   --only=TEXT          measures the rows alone whose operation and shape, as they are printed,
-//                        contain it
+// --only=TEXT          measures only the rows whose operation and shape, as they are printed,
+//                        contain TEXT
 //   --precision=NAME     F32, TF32 (on a card), BF16 or F16 alone; default: all
 //
 // Thread-safe: a function of its arguments.
@@ -28,7 +28,7 @@ struct BenchmarkFlags {
   absl::optional<NnWorkerConfig::Precision> precision;
 };
 
-// INVALID_ARGUMENT names what is wrong and the flags that there are.
+// INVALID_ARGUMENT, naming what is wrong and the flags that exist.
 absl::StatusOr<BenchmarkFlags> ParseBenchmarkFlags(const std::vector<std::string>& args);
 
 }  // namespace satrap
