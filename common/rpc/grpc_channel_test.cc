@@ -1,5 +1,5 @@
-// What a channel says of messages that are too large. grpc_test.cc has the rest: channel and server
-// against each other.
+// Errors of a channel: messages that are too large, answers that come too late, calls that either
+// side ends. grpc_test.cc has the rest: channel and server against each other.
 
 #include "common/rpc/grpc_channel.h"
 
@@ -33,10 +33,10 @@ constexpr Method kEcho{"/satrap.Test/Echo", true};
 constexpr Method kGrow{"/satrap.Test/Grow", true};
 constexpr Method kMethods[] = {kEcho, kGrow};
 constexpr int64_t kMaxBytes = 100000;
-// The empty header's tag and length, and the payload's.
+// Tag and length of the empty header, then of the payload.
 constexpr int64_t kFrameBytes = 2 + 4;
 
-// Echo answers what it got, Grow a payload over the limit.
+// Echo answers with its request, Grow with a payload over the limit.
 class GrowingHandler final : public Handler {
  public:
   void Handle(const Method& method, Message request, Callback respond) override {
@@ -71,7 +71,7 @@ class GrpcChannelTest : public testing::Test {
     channel_ = *std::move(channel);
   }
 
-  // The result of a reliable call with `payload_bytes`, which repeats what may be repeated.
+  // The result of a ReliableCall with a payload of `payload_bytes`.
   absl::StatusOr<Message> Call(const Method& method, size_t payload_bytes) {
     Outcome outcome;
     std::make_shared<ReliableCall>(
@@ -142,7 +142,7 @@ TEST_F(GrpcChannelTest, AnAnswerOverTheLimitIsAskedForOnceAndTheErrorNamesCallBy
   EXPECT_EQ(handler_.calls(), 1);
 }
 
-// Answers every call with its first bytes, the metadata, and nothing more.
+// If `begins`, sends the first bytes of an answer, its metadata. Never finishes a call.
 class BeginningService final : public grpc::CallbackGenericService {
  public:
   explicit BeginningService(bool begins) : begins_(begins) {}
@@ -180,7 +180,7 @@ TEST(GrpcChannelDeadlineTest, SaysWhetherTheAnswerHadBegunToArrive) {
   }
 }
 
-// A server that goes down ends each call.
+// Ends each call as a server that shuts down does.
 class EndingService final : public grpc::CallbackGenericService {
  public:
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {

@@ -1,4 +1,4 @@
-// What the metrics that need all samples of a pass cost, by the number of ranks, over Gloo:
+// Measures the cost of the metrics that need all samples of a pass, by number of ranks, over Gloo:
 //
 //   bazel run //nn_worker/metrics:pass_benchmark [-- SAMPLES]
 

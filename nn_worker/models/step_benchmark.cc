@@ -6,8 +6,8 @@
 //   step_benchmark [--model=deepfm|dlrm] [--batch=N] [--precision=F32|TF32|BF16|F16] [--seconds=3]
 //                  [--capture=true|false] [--card=0]
 //
-// Without --model, --batch or --precision it takes one after the other of those that the device
-// has. Both models have 26 features of dim 16 and 13 numerics:
+// Without --model, --batch or --precision it runs all values that the device has, one after the
+// other. Both models have 26 features of dim 16 and 13 numerics:
 //
 //   deepfm   as in the zoo, with MLP 400-400-400; a row has 17 values, one of them a linear weight
 //   dlrm     as in the zoo, with bottom MLP 512-256-64-16, but the top MLP 1024-1024-512-256; a row
@@ -47,7 +47,7 @@ namespace satrap {
 namespace {
 
 constexpr double kWindowSeconds = 0.1;
-// The first step is enqueued as it is, the second captured.
+// The first step is enqueued directly, and the second one is captured.
 constexpr int kWarmUpSteps = 4;
 constexpr int kDlrmTop[] = {1024, 1024, 512, 256};
 
@@ -132,7 +132,7 @@ class Stopwatch {
   absl::StatusOr<double> SecondsOf(int64_t steps) {
     const double begin = MonotonicSeconds();
     for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(step_->Run());
-    backend_->Record(Lane::kOperations, end_.get());
+    backend_->Record(DeviceQueue::kOperations, end_.get());
     RETURN_IF_ERROR(AwaitEvent(backend_, end_.get(), std::numeric_limits<int64_t>::max(),
                                [] { return false; }));
     return MonotonicSeconds() - begin;
@@ -175,7 +175,7 @@ absl::Status Measure(const Configuration& configuration, const Flags& flags) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ModelStep> step, ModelStep::Create(options));
   ASSIGN_OR_RETURN(Stopwatch stopwatch, Stopwatch::Create(step.get(), options.backend));
 
-  // Clocks of a card rise while it works, so the warm-up lasts as well.
+  // A card raises its clocks while it works, so the warm-up must last for some time, too.
   double shortest = std::numeric_limits<double>::infinity();
   double first_loss = 0;
   const double warm = MonotonicSeconds() + flags.seconds / 5;

@@ -142,7 +142,7 @@ int Run(int argc, char** argv) {
   ResolveJob(&job);
   MakeLog(job, entries);
   Measure("as written", job);
-  // What is left of the old files goes a part at a time, with each claim and each cut.
+  // The old files that are left are removed in portions, with each claim and each cut.
   size_t files = 0;
   for (size_t before = 1; before != files;) {
     before = files;

@@ -1,10 +1,10 @@
-// How exact the penalty of sgd_l1 is after many steps: a weight of a row that is in every step,
-// with no gradient, beside the same rule in double precision and beside the rule with one f32 sum
-// of all penalties that a row owes, as it was kept before.
+// Measures how exact the penalty of sgd_l1 is after many steps. A weight of a row that is in every
+// step, without a gradient, is compared with the same rule in double precision and with the former
+// rule, which kept one f32 sum of all penalties that a row owes.
 //
 //   penalty_error [--steps=40000000] [--l1=1e-6]
 //
-// A JSON line for each sign of the weight and each of 8 points on the way.
+// Prints a JSON line for each sign of the weight and each of 8 points on the way.
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +31,7 @@ struct Flags {
   }
 };
 
-// The weight that is left of `value`.
+// The former rule: a weight, and one sum of all penalties, owed and paid.
 template <typename T>
 struct OneSum {
   T value;
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
   const auto code =
       satrap::TakeProgramFlags(argc, argv, "usage: penalty_error [FLAGS]", flags.Table());
   if (code.has_value()) return *code;
-  // So that a penalty is left to be paid to the end.
+  // Large enough that the weight still pays penalties at the end.
   const auto start = static_cast<float>(1.25 * static_cast<double>(flags.steps) * flags.l1);
   satrap::Run(flags, start);
   satrap::Run(flags, -start);

@@ -1,6 +1,6 @@
 // What a step of a table with semantics GLOBAL costs beyond its Update: the sweep of the rows that
-// no sample holds, in milliseconds, compared with a copy of as many bytes as the rows have, to
-// where they came from and back, in one thread.
+// no sample holds, in milliseconds. It is compared with a copy, in one thread, of as many bytes as
+// the rows have, between two blocks of memory.
 //
 //   sweep_benchmark [--rows=1000000] [--dim=10] [--threads=1] [--steps=20]
 //
@@ -104,7 +104,7 @@ class SweepBenchmark {
     std::memset(to.data(), 1, bytes);
     std::vector<double> sweeps, copies;
     StepContext context;
-    Sweep(tables, context);  // of the rows that the table was filled with: they are left out
+    Sweep(tables, context);  // of the rows that were just filled in; not measured
     for (int64_t i = 0; i < flags_.steps; ++i) {
       ++context.step;
       sweeps.push_back(Sweep(tables, context));

@@ -10,13 +10,13 @@
 // the table have a second segment of one value, as in a model with linear weights; the probe's rows
 // keep 16 values.
 //
-// A line of JSON says how fast updates are that copy each row out first, because a cut is under
-// way. The last line is about cuts: medians of rows per second of the process's processor time, the
-// kernel's for files and memory included. Writing is compared with a loop that gathers the rows in
-// the order of their keys, takes a checksum and writes the same bytes; loading with a loop that
-// reads those bytes, takes a checksum and copies them to memory that is there; both read what the
-// page cache has. Nothing is synced.
-// Files are written below `folder` and removed. With --cuts=0 there are neither.
+// A second line of JSON has the rate of updates that first copy each row out, because a cut is
+// under way. The last line is about cuts: medians of rows per second of the process's processor
+// time, which includes the kernel's for files and memory. Writing is compared with a loop that
+// gathers the rows in the order of their keys, takes a checksum and writes the same bytes; loading
+// with a loop that reads those bytes, takes a checksum and copies them to memory that was touched
+// before. Both read from the page cache. Nothing is synced.
+// Files are written below `folder` and removed. With --cuts=0 these two lines are left out.
 
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -77,7 +77,7 @@ double SecondsNow() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// The same of the whole process, the kernel's share included.
+// As SecondsNow, for the whole process, the kernel's share included.
 double ProcessSecondsNow() {
   rusage usage;
   CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
@@ -122,7 +122,7 @@ class OwnThread final : public Executor {
   std::deque<Task> tasks_;
 };
 
-// The machine's own, but without syncs: they take time of the disk, not of the processor.
+// The machine's own file system without syncs, which take time of the disk, not of the processor.
 class UnsyncedFiles final : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
@@ -172,7 +172,8 @@ class CutBenchmark {
         floats_(static_cast<size_t>(table->layout().num_floats())),
         folder_(flags.folder + "/table_benchmark_XXXXXX") {
     CHECK(mkdtemp(folder_.data()) != nullptr) << folder_;
-    // Ordered, as a writer visits them, and in the order of creation, as they lie in memory.
+    // The rows lie in memory in the order of creation, and a writer visits them in the order of
+    // keys.
     std::vector<std::pair<uint64_t, uint32_t>> order;
     for (size_t i = 0; i < keys.size(); ++i) order.emplace_back(keys[i], i);
     std::sort(order.begin(), order.end());
@@ -189,7 +190,7 @@ class CutBenchmark {
       probe_writes.push_back(Rate([&] { ProbeWrite(); }));
       writes.push_back(Rate([&] { Write(); }));
       CHECK_OK(WriteManifest(folder_, manifest_, &files_));
-      // Touched memory: what fresh memory costs differs much from time to time.
+      // The memory is touched first, because the cost of fresh memory varies much.
       probe_loaded_ = PageBlock(table_->rows() * row_bytes() + (size_t{16} << 20));
       std::memset(probe_loaded_.data(), 1, probe_loaded_.size());
       ProbeRead();  // brings the files to the page cache, where writing leaves only their ends
@@ -208,7 +209,7 @@ class CutBenchmark {
   }
 
  private:
-  // In a file.
+  // Bytes of a row in a file.
   size_t row_bytes() const { return sizeof(uint64_t) + floats_ * sizeof(float); }
 
   template <typename Call>
@@ -343,8 +344,8 @@ class TableBenchmark {
         static_cast<long long>(table_->bytes()), OverheadBytesPerRow(), CpuName().c_str());
   }
 
-  // Updates with and without a cut under way that is not read, so that each row is copied out once;
-  // then the same rows again.
+  // Measures updates without a cut, then while a cut is under way that nobody reads, so that each
+  // row is copied out once; then cuts themselves.
   void RunCuts() {
     if (flags_.cuts == 0) return;
     probe_.reset();

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 class KafkaDemo : public RunFixture {
  protected:
-  // Whether there is no broker to start. The script says so only where it is not required.
+  // Whether there is no broker to start. The script says so only where a broker is not required.
   static bool IsNotInstalled(const CommandEnd& end) {
     return end.err.find("there is no Kafka broker to start") != std::string::npos;
   }

@@ -27,9 +27,9 @@ namespace satrap {
 namespace {
 
 constexpr char kScript[] = "tests/kafka/broker";
-// The script's exit code for what is not installed.
+// The script's exit code when something is not installed.
 constexpr int kNotInstalled = 3;
-// Java on a machine that builds at the same time.
+// Enough for Java on a machine that builds at the same time.
 constexpr int64_t kStartMs = 120000;
 
 std::string ReadFile(const std::string& path) {
@@ -53,7 +53,7 @@ std::vector<int> FreePorts(size_t count) {
     sockets.push_back(fd);
     ports.push_back(ntohs(address.sin_port));
   }
-  // Only now, so that no port is given twice.
+  // Closed together, so that no port is returned twice.
   for (const int fd : sockets) close(fd);
   return ports;
 }
@@ -104,7 +104,7 @@ bool KafkaBroker::StartProcess() {
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ == 0) {
-    // Between fork and exec only calls that are safe in a signal handler.
+    // Between fork and exec only calls that are safe in a signal handler are allowed.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(126);
     dup2(log, 1);
     dup2(log, 2);
@@ -147,7 +147,7 @@ void KafkaBroker::MakeTopic(const std::string& topic, int partitions,
                             const std::map<std::string, std::string>& settings) {
   const absl::Status status = admin_->CreateTopic(topic, partitions, settings);
   CHECK(status.ok()) << status;
-  // The controller has confirmed it; the broker itself learns of it a moment later.
+  // The controller has confirmed the topic, but the broker itself learns of it a moment later.
   const auto cluster = KafkaCluster::Connect(Config(""));
   CHECK(cluster.ok()) << cluster.status();
   const int64_t deadline_ms = MonotonicMs() + kStartMs;

@@ -41,13 +41,13 @@ class TransactionalProducer {
         RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()), RD_KAFKA_V_END);
     CHECK(error == RD_KAFKA_RESP_ERR_NO_ERROR) << rd_kafka_err2str(error);
   }
-  // Until the broker has what was sent, whatever becomes of it.
+  // Waits until the broker has what was sent, whether or not it will be committed.
   void Flush() {
     CHECK(rd_kafka_flush(client_, kLimitMs) == RD_KAFKA_RESP_ERR_NO_ERROR) << "flush";
   }
   void Commit() { Check(rd_kafka_commit_transaction(client_, kLimitMs)); }
   void Abort() {
-    // Else messages that are still in the queue would be dropped, and leave no gap.
+    // Flushed first: messages that are still in the queue would be dropped, and leave no gap.
     Flush();
     Check(rd_kafka_abort_transaction(client_, kLimitMs));
   }

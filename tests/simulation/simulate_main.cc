@@ -5,8 +5,8 @@
 //
 // With --deaths processes die, the power fails, writes fail, wishes come, and the run begins again.
 // The second form plants every fault that can be planted (or those whose description holds TEXT)
-// and prints, as the table in docs/consistency.md, the first seed that finds each; exit code 1 if
-// one is not found.
+// and prints, as the table in README.md, the first seed that finds each; exit code 1 if one is not
+// found.
 //
 // For each broken world it prints the shape, what broke, and the command that replays it alone, and
 // at the end how many worlds there were of each kind. More than one world runs in a child process,

@@ -26,8 +26,8 @@ constexpr LayerShape kLayers[] = {{429, 400}, {400, 400}, {1024, 1024}, {1024, 5
 constexpr LinearProduct kProducts[] = {LinearProduct::kForward, LinearProduct::kInputGradient,
                                        LinearProduct::kWeightGradient};
 
-// How much is measured. The host's device is hundreds of times slower, and its figures say nothing
-// of a card: it shows that each operation runs.
+// The sizes to measure. The host's device is hundreds of times slower and its figures say nothing
+// about a card; it only shows that each operation runs.
 struct Scale {
   int64_t batch, copy_bytes, square;
   TimingOptions timing;
@@ -97,7 +97,7 @@ class Runner {
   absl::Status FindDevice() {
     scale_ = on_card_ ? kOnCard : kOnHost;
     if (flags_.batch > 0) scale_.batch = flags_.batch;
-    // Held to the end: what a library loads is then loaded once.
+    // Held to the end, so that what a library loads is loaded only once.
     ASSIGN_OR_RETURN(held_, NewDevice(NnWorkerConfig::F32));
     ASSIGN_OR_RETURN(const DeviceRoom room, held_.device->Room());
     place_ = {room.device, CpuName(), scale_.batch};
@@ -126,7 +126,7 @@ class Runner {
     return absl::OkStatus();
   }
 
-  // The product ceiling, and the products by themselves.
+  // Measures the product ceiling, and then the products by themselves.
   absl::Status MeasureProducts(NnWorkerConfig::Precision precision) {
     ASSIGN_OR_RETURN(const auto products, NewProducts(precision));
     ASSIGN_OR_RETURN(const BenchmarkRow ceiling, products->Square(scale_.square));
@@ -143,15 +143,15 @@ class Runner {
     return absl::OkStatus();
   }
 
-  // On a backend of its own, so that what one operation has left in scratch memory and in lists
-  // does not change the time of the next.
+  // Measures an operation on a backend of its own, so that what the operations before have left in
+  // scratch memory and in lists does not change its time.
   absl::Status Measure(const BenchmarkOperation& operation, NnWorkerConfig::Precision precision) {
     ASSIGN_OR_RETURN(JobDevice device, NewDevice(precision));
     ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                      NewDeviceBackend(std::move(device.device), std::move(device.products)));
     ASSIGN_OR_RETURN(const std::unique_ptr<BackendEvent> end, backend->NewEvent());
     const auto await = [&] {
-      backend->Record(Lane::kOperations, end.get());
+      backend->Record(DeviceQueue::kOperations, end.get());
       return AwaitEvent(backend.get(), end.get(), kTimeoutMs, [] { return false; });
     };
     Workbench workbench(backend.get(), scale_.batch, DTypeOf(precision));
@@ -162,7 +162,8 @@ class Runner {
     row.what = operation.what;
     row.precision = NnWorkerConfig::Precision_Name(precision);
     ASSIGN_OR_RETURN(row.timing, TimeOperation(scale_.timing, work.enqueue, await));
-    // Judged by one ceiling: a product by its arithmetic, all else by what it moves.
+    // Each row is judged by one ceiling: a product by its arithmetic, all else by the bytes it
+    // moves.
     row.flops = work.flops;
     row.bytes = work.flops > 0 ? 0 : work.bytes();
     row.ceiling = work.flops > 0 ? product_rate_ : copy_rate_;
@@ -176,8 +177,8 @@ class Runner {
   Scale scale_ = kOnHost;
   BenchmarkPlace place_;
   JobDevice held_;
-  double copy_rate_ = 0, product_rate_ = 0;  // the second of the precision being measured
-  int rows_ = 0;                             // that are no ceilings
+  double copy_rate_ = 0, product_rate_ = 0;  // product_rate_: of the current precision
+  int rows_ = 0;                             // without the ceilings
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Each kernel's share of what its device can do (kernel_benchmark.h). kernel_benchmark runs on the
-// host's device, kernel_benchmark_cuda on a card.
+// Measures each kernel's share of what its device can do (kernel_benchmark.h). kernel_benchmark
+// runs on the host's device, kernel_benchmark_cuda on a card.
 
 #include <cstdio>
 #include <string>
@@ -16,7 +16,7 @@ int Main(const BenchmarkFlags& flags) {
   const absl::Status status =
       RunKernelBenchmark(flags, [&](const BenchmarkPlace& place, const BenchmarkRow& row) {
         std::printf("%s\n", JsonOf(place, row).c_str());
-        // A run that is cut off has said what it knows.
+        // A run that is cut off later has printed this row.
         std::fflush(stdout);
         rows.push_back(row);
       });
