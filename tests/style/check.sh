@@ -35,7 +35,7 @@ embedding_worker: candidates .
 embedding_ps: initializer optimizer table checkpoint .
 nn_worker: operation device device/cuda device/host device/kernels device/testing rank collective products
 nn_worker: metrics backend backend/cpu backend/device backend/testing backend/benchmark optimizer layer report graph checkpoint models trainer .
-deploy: report kafka coordinator launcher retrieve cli cli/chaos cli/bench cli/kafka_demo cli/tools
+deploy: report kafka coordinator/topics coordinator launcher retrieve cli cli/chaos cli/bench cli/kafka_demo cli/tools
 '
 
 # The libraries that only some folders may include: the beginning of a header, then the beginnings of
