@@ -28,7 +28,7 @@ absl::Status RunEmbeddingWorker(RoleRuntime& runtime) {
   options.position = runtime.position();
   options.kill_points = runtime.kill_points();
   options.on_failure = runtime.failure_sink();
-  // A loader has made the list before it joined.
+  // A loader made the list before it joined.
   if (NeedsCandidateList(runtime.job())) {
     ASSIGN_OR_RETURN(options.candidates, ReadCandidateList(CandidateListPath(runtime.job())));
   }

@@ -3,8 +3,8 @@
 // begin, for a reason that no restart cures, a DROPPED entry says so, and the next generation has
 // the job of the last one that did.
 //
-// All take the entries of a run's log (RunLog::entries) and return pointers into them. Thread-safe:
-// functions of their arguments.
+// Those that take the entries of a run's log (RunLog::entries) return pointers into them.
+// Thread-safe: functions of their arguments.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_JOB_OF_RUN_H_
 #define SATRAP_COMMON_CHECKPOINT_JOB_OF_RUN_H_
@@ -14,6 +14,9 @@
 #include "proto/run_log.pb.h"
 
 namespace satrap {
+
+// Whether two jobs are the same, wherever the run's folder is.
+bool IsSameJob(JobConfig a, JobConfig b);
 
 // The newest generation that has begun to train, as its RUNNING entry or a cut shows; null if none
 // has. It is not known of generations without a cut of builds that wrote no RUNNING.

@@ -18,6 +18,7 @@ namespace satrap {
 
 enum class Follows {
   kRunEnds,            // no restart cures it
+  kRunEndsForNow,      // nor this one, but time may: a job on trial is tried again
   kRunEndsIfRepeated,  // the next generation, once; the run ends if that one ends by it, too
   kNextGeneration,
 };

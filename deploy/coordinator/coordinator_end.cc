@@ -8,6 +8,7 @@
 #include "common/role/cause_table.h"
 #include "common/role/ending.h"
 #include "deploy/coordinator/coordinator_rep.h"
+#include "deploy/coordinator/lost_work.h"
 
 namespace satrap {
 
@@ -73,7 +74,7 @@ void CoordinatorEngine::Rep::EndGeneration(Ending how) {
 }
 
 void CoordinatorEngine::Rep::EndForGood(Ending how) {
-  const bool drops = state == STARTING && !trial.change.empty();
+  const bool drops = state == STARTING && trial.MayBeTheCause(how);
   // A run in progress goes on as it was; whoever resumes one with another job is told.
   const RunState end = drops && !trial.resumed ? RESTARTING : FAILED;
   if (!drops) return End(FAILED, std::move(how));
@@ -97,27 +98,15 @@ absl::Status CoordinatorEngine::Rep::EndedError() const {
   }
 }
 
-// Rank 0's last report may be a second old, so what is lost is known only roughly, or not at all.
 void CoordinatorEngine::Rep::AddLostWork(Ending* how) const {
-  const bool cut_here = last_cut.has_value() && last_cut->generation() == envelope.generation();
-  const uint64_t step = cut_here ? last_cut->step() : position.step();
-  const uint64_t lost = std::max(train.step(), step) - step;
-  if (lost > 0) {
-    how->set_loss(Ending::STEPS);
-    how->set_lost_steps(lost);
+  TrainedSince trained;
+  if (last_cut.has_value() && last_cut->generation() == envelope.generation()) {
+    trained.own_cut = last_cut;
   }
-  const std::string how_much =
-      lost > 0 ? absl::StrCat("about ", Counted(lost, "step")) : "at most the work";
-  if (!cut_here && cut_folder.empty()) {
-    absl::StrAppend(how->mutable_text(),
-                    "; no cut was committed, so the run goes on from the beginning, and ", how_much,
-                    " since ", lost > 1 ? "are lost" : "is lost");
-    return;
-  }
-  const std::string name =
-      cut_here ? last_cut->cut() : cut_folder.substr(cut_folder.rfind('/') + 1);
-  absl::StrAppend(how->mutable_text(), "; the run goes on from ", name, " at step ", step, ", and ",
-                  how_much, " since ", lost > 0 ? "are lost" : "is lost");
+  trained.start_cut = cut_folder.substr(cut_folder.rfind('/') + 1);
+  trained.start_step = position.step();
+  trained.step = train.step();
+  satrap::AddLostWork(trained, how);
 }
 
 }  // namespace satrap

@@ -13,6 +13,7 @@
 #include "common/role/role_flags.h"
 #include "common/rpc/timeouts.h"
 #include "deploy/coordinator/coordinator_rep.h"
+#include "deploy/coordinator/lost_work.h"
 #include "deploy/coordinator/start_position.h"
 
 namespace satrap {
@@ -51,21 +52,6 @@ std::vector<Restart> RestartsOf(const ClaimedGeneration& claimed) {
     restarts.push_back(std::move(restart));
   }
   return restarts;
-}
-
-// Whether it is known that no generation before this one has trained after the cut that this one
-// begins from: the run begins, or training was over with that cut, or was left with it for a stop
-// or another size. After any other cut training went on, and nobody knows how far.
-bool NothingWasLostBefore(const RunLog& log) {
-  const std::vector<RunLogEntry>& entries = log.entries();
-  if (entries.size() < 2) return true;
-  const std::string& start = entries.back().generation().cut();  // this generation's
-  const RunLogEntry& before = entries[entries.size() - 2];
-  if (before.has_generation()) {
-    return before.generation().began() == BEGAN_SCALE_ANNOUNCED &&
-           before.generation().cut() == start;
-  }
-  return (before.cut().last() || before.cut().leave()) && before.cut().cut() == start;
 }
 
 rpc::CallReceiver::Options ReceiverOptions(const Envelope& envelope, int senders) {

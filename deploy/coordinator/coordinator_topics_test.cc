@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/checkpoint/job_of_run.h"
 #include "common/rpc/header.h"
 #include "deploy/coordinator/coordinator_fixture.h"
 #include "deploy/coordinator/fake_topic_source.h"
@@ -288,6 +289,41 @@ TEST_F(CoordinatorTopicsTest, ABrokerThatStaysAwayFailsTheRunWithOneMessage) {
   }
   EXPECT_THAT(reason(), AllOf(HasSubstr("b:9092"), HasSubstr("broker_wait_seconds")));
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition) << answer.status();
+}
+
+// The earlier size would wait for the same broker: nothing is gained by going back to it.
+TEST_F(CoordinatorTopicsTest, ABrokerThatIsAwayWhileASizeBeginsDoesNotUndoTheSize) {
+  for (const bool changes_brokers : {false, true}) {
+    SCOPED_TRACE(changes_brokers ? "the change may be what is wrong" : "");
+    job_.mutable_data()->mutable_kafka()->set_brokers(0, "b:9092");
+    kafka()->set_broker_wait_seconds(20);
+    job_.mutable_embedding_ps()->set_replicas(2);
+    cluster_.error = absl::OkStatus();
+    BeginAnew();
+    StartTopics();
+    job_.mutable_embedding_ps()->set_replicas(3);
+    if (changes_brokers) kafka()->set_brokers(0, "nowhere:9092");
+    RunLogEntry announced;
+    announced.mutable_generation()->set_generation(2);
+    announced.mutable_generation()->set_run_id(kRunId);
+    announced.mutable_generation()->set_began(BEGAN_SCALE_ANNOUNCED);
+    *announced.mutable_generation()->mutable_job() = job_;
+    ASSERT_TRUE(Log().Append(announced).ok());
+    Begin();
+    cluster_.error = absl::UnavailableError("no Kafka broker has answered");
+    absl::StatusOr<FixSplitsAnswer> answer = absl::UnknownError("");
+    Send(kFixSplits, FixOf(0), &answer);
+    for (int second = 0; second < 22; ++second) {
+      RunAll();
+      executor_.AdvanceBy(1000 * 1000);
+    }
+    RunAll();
+    EXPECT_EQ(state(), changes_brokers ? RESTARTING : FAILED);
+    EXPECT_EQ(ending().why(), Ending::TOPICS);
+    const RunLog log = Log();
+    EXPECT_EQ(JobOfNext(log.entries())->embedding_ps().replicas(), changes_brokers ? 2 : 3);
+    EXPECT_EQ(DroppedChange(log.entries()) != nullptr, changes_brokers);
+  }
 }
 
 TEST_F(CoordinatorTopicsTest, ALoaderOfARunThatHasFinishedIsGivenItsTopics) {

@@ -131,10 +131,12 @@ bool RunTopics::WaitForBroker(const absl::Status& status) {
   }
   if (options_.executor->NowUs() >= *deadline_us_) {
     // The next generation would wait as long again, and each one after it.
-    host_->EndForTopics(EndingOf(
+    Ending away = EndingOf(
         Ending::TOPICS, absl::StrCat(status.message(),
                                      "; the run has waited for it as long as broker_wait_seconds ",
-                                     "says. Once it answers, `satrap resume` goes on")));
+                                     "says. Once it answers, `satrap resume` goes on"));
+    away.set_kind(Ending::PEER_AWAY);
+    host_->EndForTopics(std::move(away));
     return false;
   }
   WarnOnce("waiting for the brokers of the run's topics: ", status, &look_trouble_);

@@ -19,7 +19,8 @@ void VisitMetrics(const MetricValues& values,
 
 // For people: "AUC 0.71234, logloss 0.51234, NE 0.9123", or "RMSE 0.92345, MAE 0.72345". The
 // calibration is left out, because that of one checkpoint says little (docs/quality.md). A loss
-// over candidates has no metric here, and the text says so: what its towers retrieve is judged.
+// over candidates has no metric here, and the text says so: it is judged by what its towers
+// retrieve.
 std::string MetricsText(const MetricValues& values);
 
 }  // namespace satrap

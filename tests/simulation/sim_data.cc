@@ -134,7 +134,7 @@ WorldShape WorldShape::Draw(uint64_t seed) {
     shape.stop_rank = Draw(&random, 0, shape.ranks - 1);
     shape.stop_after_steps = Draw(&random, 0, 12);
   }
-  // The order of draws is part of what a seed means, and docs/consistency.md names seeds. What is
+  // The order of draws is part of what a seed means, and README.md names seeds. What is
   // new comes after all others, or has a stream of RandomBits for itself, as here and in MakeJob.
   shape.staleness_warmup_steps = static_cast<int>(RandomBits(seed, 81) % 6);
   shape.evaluate_every_seconds = RandomBits(seed, 95) % 8 == 0 ? 0.02 : 0;

@@ -1,5 +1,5 @@
 // The faults that can be planted into a world, to show that the simulation finds them.
-// docs/consistency.md lists them with the first seed that finds each; `simulate -- --faults` makes
+// README.md lists them with the first seed that finds each; `simulate -- --faults` makes
 // that table.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_PLANT_LIST_H_
