@@ -73,7 +73,8 @@ absl::Status CheckClassesAreKnown(const JobConfig& job, const Graph& graph) {
   const std::vector<LabelTargets> targets = LabelTargetsOf(job);
   const std::vector<ModelTask> tasks = TasksOf(job);
   for (size_t t = 0; t < tasks.size(); ++t) {
-    if (tasks[t].loss != TaskConfig::SOFTMAX_CROSS_ENTROPY) continue;
+    const TaskConfig::Loss kind = tasks[t].loss;
+    if (kind != TaskConfig::SOFTMAX_CROSS_ENTROPY) continue;
     const int64_t classes = graph.tensors[graph.outputs[t]].shape[0];
     if (targets[tasks[t].label].largest < static_cast<float>(classes)) continue;
     return absl::InvalidArgumentError(
