@@ -81,6 +81,7 @@ class LargeMessageTest : public RunFixture {
     }
     const CommandEnd end = Satrap(args);
     EXPECT_EQ(end.exit_code, 0) << end.err;
+    err_ = end.err;
     return ReadFile(Path(run + ".json"));
   }
 
@@ -89,20 +90,27 @@ class LargeMessageTest : public RunFixture {
     EXPECT_THAT(report, HasSubstr(name));
     return report.substr(report.find(name) + name.size(), 16);
   }
+
+  // 1,000 records with 200 ids each, of 6,000.
+  void WriteLists() {
+    std::string lines;
+    uint64_t random = 1;
+    for (int i = 0; i < 1000; ++i) {
+      absl::StrAppend(&lines, i % 2, ",");
+      for (int k = 0; k < 200; ++k) {
+        random = random * 6364136223846793005 + 1442695040888963407;
+        absl::StrAppend(&lines, k == 0 ? "" : "|", "w", (random >> 33) % 6000);
+      }
+      absl::StrAppend(&lines, "\n");
+    }
+    WriteFile("train.csv", lines);
+  }
+
+  std::string err_;  // what the last command told
 };
 
 TEST_F(LargeMessageTest, PartsLargerThanAMessageTrainToTheSameBits) {
-  std::string lines;
-  uint64_t random = 1;
-  for (int i = 0; i < 1000; ++i) {
-    absl::StrAppend(&lines, i % 2, ",");
-    for (int k = 0; k < 200; ++k) {
-      random = random * 6364136223846793005 + 1442695040888963407;
-      absl::StrAppend(&lines, k == 0 ? "" : "|", "w", (random >> 33) % 6000);
-    }
-    absl::StrAppend(&lines, "\n");
-  }
-  WriteFile("train.csv", lines);
+  WriteLists();
   const std::string job = WriteFile("lists.textproto", kListsJob);
   const std::string whole = Train(job, "whole");
   EXPECT_EQ(JsonNumber(whole, "samples"), 2000);
@@ -117,6 +125,21 @@ TEST_F(LargeMessageTest, PartsLargerThanAMessageTrainToTheSameBits) {
   EXPECT_EQ(DigestIn(Train(job, "pooled_cut",
                            {"data.features[0].transfer=POOLED", "max_message_bytes=65536"})),
             DigestIn(pooled));
+}
+
+// The Updates of a step have gone in chunks, those of another worker may be on their way.
+TEST_F(LargeMessageTest, ADeathAmongChunksLeavesTheModelOfAnUndisturbedRun) {
+  WriteLists();
+  const std::string text =
+      absl::StrCat(kListsJob, "gradient_clip_norm: 0.05 checkpoint { every_steps: 2 }");
+  const std::string undisturbed = Train(WriteFile("undisturbed.textproto", text), "undisturbed");
+  const std::string killed =
+      Train(WriteFile("killed.textproto",
+                      text + "kill_points { point: WORKER_AFTER_UPDATE replica: 1 visit: 5 }"),
+            "killed", {"max_message_bytes=65536"});
+  EXPECT_THAT(err_, HasSubstr("generation 2 goes on from "));
+  EXPECT_EQ(JsonNumber(killed, "samples"), 2000);
+  EXPECT_EQ(DigestIn(killed), DigestIn(undisturbed));
 }
 
 TEST_F(LargeMessageTest, ALabelThatIsNoClassIsABadRecordWhateverTheLayers) {
