@@ -37,7 +37,9 @@ absl::StatusOr<CandidateList> CountItems(const StreamSpec& train,
 
 // Makes the list of the run and writes it to CandidateListPath, unless it is there. `train` may be
 // null if nothing is left to be trained; the list is then made only from a file. `item_file` is
-// what that was when the run began, if it is known: FAILED_PRECONDITION if it is another one now.
+// what that was when the run began, if it is known: FAILED_PRECONDITION if it is another one now,
+// and if the list itself, there or made anew, is not the one that RUN/splits/candidates tells of.
+// The call that makes the list, or that finds one without this file, writes the file.
 absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train,
                                const absl::optional<FileIdentity>& item_file = absl::nullopt);
 
