@@ -21,7 +21,7 @@ class BlockPool {
   // `schema` must outlive the pool.
   explicit BlockPool(const RecordSchema& schema) : schema_(schema) {}
 
-  // A block that nobody else holds, with what it held before, or a new one.
+  // A block that nobody else holds: a used one with its old contents, or a new one.
   std::shared_ptr<Block> Take() {
     for (const std::shared_ptr<Block>& block : blocks_) {
       if (block.use_count() == 1) return block;

@@ -1,7 +1,7 @@
 // A ParsedPartSource is the PartSource of a real loader: it runs batch makers on the loader's
 // parsing threads and queues their parts until Next takes them. It reads ahead within the epoch and
 // starts no further batch once `capacity_parts` parts are queued. A maker that has nothing yet is
-// asked again when the tasks that wait for a thread have had theirs.
+// asked again after the tasks that already wait for a thread.
 //
 // Thread-safe.
 

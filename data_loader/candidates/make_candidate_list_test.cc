@@ -148,7 +148,7 @@ TEST_F(MakeCandidateListTest, AListThatWasDeletedIsMadeAnewOfTheSameItemsOrNotAt
   std::filesystem::remove(path);
   ASSERT_TRUE(MakeCandidateList(job_, nullptr, was).ok());
   EXPECT_EQ(ReadCandidateList(path)->size(), 2u);
-  // While the list is there, the file may go.
+  // While the list is there, the file may change or be removed.
   dir_.Write("items.tsv", "bee\nant\n");
   EXPECT_TRUE(MakeCandidateList(job_, nullptr, was).ok());
   std::filesystem::remove(path);

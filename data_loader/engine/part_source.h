@@ -1,5 +1,6 @@
-// A PartSource gives the parts of one stream at one loader, epoch after epoch; of one lane if the
-// stream is ordered. Implementation: ParsedPartSource (data_loader/batch/parsed_part_source.h).
+// A PartSource gives the parts of one stream at one loader, epoch after epoch; if the stream is
+// ordered, those of one lane. Implementation: ParsedPartSource
+// (data_loader/batch/parsed_part_source.h).
 
 #ifndef SATRAP_DATA_LOADER_ENGINE_PART_SOURCE_H_
 #define SATRAP_DATA_LOADER_ENGINE_PART_SOURCE_H_

@@ -71,7 +71,7 @@ void StreamSender::BeginEpoch(Effects* effects) {
 // runs after the lock is released, so that no lock of a source is taken under it.
 void StreamSender::RequestParts(Effects* effects) {
   if (stopped_ || ending_) return;
-  // The limit is shared out, so that parts of a slow lane do not take the places of other lanes.
+  // Sources share the limit, so that parts of a slow lane cannot use up all of it.
   const size_t limit =
       std::max<size_t>(1, options_.max_open_parts / std::max<size_t>(1, sources_.size()));
   for (size_t s = 0; s < sources_.size(); ++s) {

@@ -120,7 +120,7 @@ TEST_F(TopicProgressTest, TheLagIsWhatIsNotInPartsYet) {
 }
 
 TEST_F(TopicProgressTest, ANewMessageAfterAQuietNightHasNotWaitedAllNight) {
-  constexpr int64_t kMorning = 28'800'000;  // of the monotonic clock; the other one is 5,000 ahead
+  constexpr int64_t kMorning = 28'800'000;  // on the monotonic clock; the wall clock is 5,000 ahead
   TopicProgress::News news = Records(20, 5000);
   news.end_offset = 120;
   progress_.Note(0, news, 0);

@@ -22,7 +22,7 @@
 
 namespace satrap {
 
-// What a loader needs of the world to read topics; tests give another one.
+// What a loader needs from outside to read topics. Tests replace it.
 struct TopicAccess {
   // As PartitionReader::Open.
   std::function<absl::StatusOr<std::unique_ptr<MessageSource>>(const KafkaConfig&,
