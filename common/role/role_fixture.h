@@ -1,5 +1,5 @@
-// The base of tests of a role's process: a fake coordinator, and cases that run in processes of
-// their own, so that the test checks from outside how they end.
+// The base of tests of a role's process: a fake coordinator, and cases that each run in a separate
+// process, so that the test sees from outside how it ends.
 
 #ifndef SATRAP_COMMON_ROLE_ROLE_FIXTURE_H_
 #define SATRAP_COMMON_ROLE_ROLE_FIXTURE_H_
@@ -20,7 +20,7 @@ namespace satrap {
 
 inline constexpr uint64_t kRunId = 0x1234567812345678;
 
-// Answers as a coordinator whose run is in `state`.
+// Answers like a coordinator whose run is in `state`.
 class FakeCoordinator final : public rpc::Handler {
  public:
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
@@ -28,20 +28,21 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     state_ = state;
   }
-  // A failure that came before the role's.
+  // Sets a failure that came before the role's.
   void SetFirstCause(const Ending& cause) {
     MutexLock lock(&mutex_);
     first_cause_ = cause;
   }
-  // From now on the run is starting until a heartbeat says that the role is ready.
+  // From now on the run is starting, until a heartbeat says that the role is ready.
   void StartWhenReady() {
     MutexLock lock(&mutex_);
     state_ = STARTING;
     starts_when_ready_ = true;
   }
-  // Before the role starts.
+  // Call before the role starts.
   void RefuseRegister(const absl::Status& error) { register_error_ = error; }
-  // Before the role starts: so many times its generation is over, and the next one not there yet.
+  // Call before the role starts: it is told this many times that its generation is over and the
+  // next one is not there yet.
   void LetWait(int times) {
     MutexLock lock(&mutex_);
     waits_left_ = times;
@@ -50,13 +51,13 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     return waits_left_;
   }
-  // Heartbeats whose sender knew the members, and was not told them.
+  // How many heartbeats said that their sender knows the members, and got an answer without them.
   int heartbeats_with_members() {
     MutexLock lock(&mutex_);
     return heartbeats_with_members_;
   }
   void SetJob(const JobConfig& job) { job_ = job; }
-  // Deals the partitions of these splits to loader 1, as far as a heartbeat does not know them.
+  // Deals the partitions of these splits to loader 1, unless a heartbeat says that they are known.
   void Deal(const std::vector<uint32_t>& splits) {
     MutexLock lock(&mutex_);
     dealt_ = splits;
@@ -116,10 +117,10 @@ class FakeCoordinator final : public rpc::Handler {
 using Body = std::function<absl::Status(RoleRuntime&, FakeCoordinator&)>;
 using Prepare = std::function<void(FakeCoordinator&)>;
 
-// Where the role of the test that runs leaves its Ending. The same in the process of its case.
+// Where the role of the running test leaves its Ending; the same path in the process of its case.
 std::string EndingPathOfTest();
 
-// Runs a coordinator, which `prepare` may change first, and a role with `body` in the process of
+// Runs a coordinator, which `prepare` may change first, and a role with `body`, in the process of
 // the test case. Exits with the role's code.
 [[noreturn]] void RunCase(const Body& body, const Prepare& prepare = nullptr);
 
@@ -127,7 +128,7 @@ class RoleRuntimeTest : public ::testing::Test {
  protected:
   RoleRuntimeTest() { ::testing::FLAGS_gtest_death_test_style = "threadsafe"; }
   ~RoleRuntimeTest() override { std::remove(EndingPathOfTest().c_str()); }
-  // What the role of the last case has left; an empty one if it has left none.
+  // What the role of the last case has left; empty if it left nothing.
   static Ending Left() { return ReadEnding(EndingPathOfTest()).value_or(Ending()); }
 };
 

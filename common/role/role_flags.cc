@@ -15,17 +15,17 @@
 namespace satrap {
 namespace {
 
-// A flag that a program knows: its name without dashes, and where its value goes.
+// A flag that a program knows: its name without dashes, and where its value is stored.
 using KnownFlags = std::vector<std::pair<absl::string_view, std::string*>>;
 
-// The names, for a message.
+// The names of the flags, for a message.
 std::string NamesOf(const KnownFlags& known) {
   return absl::StrJoin(known, ", ", [](std::string* text, const auto& flag) {
     absl::StrAppend(text, "--", flag.first);
   });
 }
 
-// Takes `--name=value` and `--name value`.
+// Accepts `--name=value` and `--name value`.
 absl::Status TakeFlags(const std::vector<std::string>& args, const KnownFlags& known) {
   for (size_t i = 0; i < args.size(); ++i) {
     if (!absl::StartsWith(args[i], "--")) {
@@ -77,7 +77,7 @@ absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args) {
 absl::StatusOr<CoordinatorFlags> ParseCoordinatorFlags(const std::vector<std::string>& args) {
   CoordinatorFlags flags;
   std::vector<std::string> with_values = args;
-  std::string role_index;  // there is one coordinator; launchers give every process its index
+  std::string role_index;  // not used: launchers give every process its index
   std::string ended;
   std::string cause;
   flags.next_job = std::erase(with_values, "--next_job") > 0;
