@@ -16,20 +16,20 @@
 namespace satrap {
 
 struct KafkaFlags {
-  std::vector<std::string> arguments;         // what is no flag, in order
-  std::map<std::string, std::string> values;  // the last one of each name
+  std::vector<std::string> arguments;         // arguments that are no flags, in order
+  std::map<std::string, std::string> values;  // the last value of each flag, by name
   std::vector<std::string> settings;          // --setting NAME=VALUE, in order
   bool help = false;                          // --help
 
   // The value of a flag, or `otherwise`.
   std::string Get(const std::string& name, const std::string& otherwise = "") const;
-  // INVALID_ARGUMENT if the flag has a value that is no number in [low, high].
+  // INVALID_ARGUMENT if the flag's value is no number in [low, high].
   absl::StatusOr<double> Number(const std::string& name, double otherwise, double low,
                                 double high) const;
 };
 
-// `names` are the flags that there are besides --setting, --brokers and --help. INVALID_ARGUMENT
-// names a flag that does not exist, and the nearest one, or one that lacks its value.
+// `names` are the flags that exist besides --setting, --brokers and --help. INVALID_ARGUMENT names
+// a flag that does not exist, and the nearest one that does, or a flag without its value.
 absl::StatusOr<KafkaFlags> ParseKafkaFlags(const std::vector<std::string>& args,
                                            std::vector<std::string> names);
 
@@ -39,7 +39,7 @@ absl::StatusOr<KafkaConfig> KafkaConfigOf(const KafkaFlags& flags);
 // The topic of --topic. INVALID_ARGUMENT if it is missing.
 absl::StatusOr<std::string> TopicOf(const KafkaFlags& flags);
 
-// How the process ends: 0 if `status` is OK, or else, having printed it, `code`.
+// The exit code of the process: 0 if `status` is OK; otherwise prints it and returns `code`.
 int ExitWith(const absl::Status& status, int code);
 
 inline constexpr int kWrongArguments = 2;

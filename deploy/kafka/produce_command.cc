@@ -49,7 +49,7 @@ brokers have them. The topic must exist: `satrap topics T --make N` makes one.
   --setting NAME=VALUE    of librdkafka; secrets as NAME=file:PATH or NAME=env:NAME
 )";
 
-// One line on a terminal, overwritten in place; elsewhere a line every five seconds.
+// A line on a terminal, which is overwritten in place; elsewhere a new line every five seconds.
 class Bar {
  public:
   bool Show(const ProduceProgress& progress) {
@@ -61,7 +61,7 @@ class Bar {
     const double seconds = std::max<double>(static_cast<double>(now_ms - begin_ms_) / 1000, 1e-3);
     constexpr size_t kCells = 30;
     const auto full = static_cast<size_t>(std::max(progress.fraction, 0.0) * kCells);
-    // A log without end has no bar.
+    // A click log without an end has no bar.
     const std::string bar = progress.fraction < 0
                                 ? ""
                                 : absl::StrFormat("[%s%s] %3.0f%%  ", std::string(full, '='),
@@ -72,7 +72,7 @@ class Bar {
         Counted(static_cast<uint64_t>(progress.messages), "message"),
         static_cast<double>(progress.lines) / seconds);
     if (terminal_) {
-      // A line that wraps could not be overwritten.
+      // A line that wraps cannot be overwritten.
       const std::string line = FittedBar(bar, text, TerminalColumns(STDERR_FILENO));
       std::fprintf(stderr, "\r%s\033[K", line.c_str());
       open_ = true;
@@ -81,7 +81,7 @@ class Bar {
     }
     return true;
   }
-  // What follows begins on a line of its own.
+  // Makes what follows begin on a new line.
   void End() {
     if (open_) std::fputc('\n', stderr);
     open_ = false;
@@ -111,7 +111,7 @@ absl::StatusOr<ProduceOptions> OptionsOf(const KafkaFlags& flags) {
   ASSIGN_OR_RETURN(options.lines_per_second, flags.Number("rate", 0, 1e-3, 1e9));
   ASSIGN_OR_RETURN(const double lines, flags.Number("lines_per_message", 1, 1, 1e6));
   options.message.lines_per_message = static_cast<int>(lines);
-  // -1, which nobody can give, lets the client choose by the key.
+  // The default -1, which a user cannot give, lets the client choose by the key.
   ASSIGN_OR_RETURN(const double partition, flags.Number("partition", -1, 0, 1e6));
   options.partition = static_cast<int32_t>(partition);
   const std::string format = flags.Get("format", "lines");
@@ -171,7 +171,7 @@ absl::StatusOr<SyntheticProduceOptions> SyntheticOptionsOf(const KafkaFlags& fla
       flags.Number("records", static_cast<double>(RecordsOf(options.format, options.stream)), 0,
                    1e15));
   options.records = static_cast<uint64_t>(records);
-  // 0, which nobody can give, is no limit.
+  // The default 0, which a user cannot give, means no limit.
   ASSIGN_OR_RETURN(options.records_per_second, flags.Number("rate", 0, 1e-3, 1e9));
   return options;
 }
@@ -180,12 +180,12 @@ int ProduceLog(const KafkaFlags& flags) {
   const absl::StatusOr<SyntheticProduceOptions> options = SyntheticOptionsOf(flags);
   if (!options.ok()) return ExitWith(options.status(), kWrongArguments);
   Bar bar;
-  // A record is one line and one message; a log without end has no fraction.
+  // A record is one line and one message. A click log without an end has no fraction.
   const absl::Status status = ProduceSynthetic(*options, [&](uint64_t records) {
     const double all = static_cast<double>(options->records);
     return bar.Show({records, records, all > 0 ? static_cast<double>(records) / all : -1});
   });
-  // Before the message of a failure, which would be written into the bar.
+  // Ends the bar before the message of a failure, which would otherwise be written into it.
   bar.End();
   return ExitWith(status, kFailed);
 }
