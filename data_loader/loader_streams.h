@@ -79,7 +79,7 @@ class LoaderStreams {
   // !needs_lease(). Neither is owned; both must outlive this object. REQUIRES: called once
   void MakeSources(Executor* parse_executor, SplitSupply* lease);
 
-  // For the engine; valid as long as this object lives. REQUIRES: after MakeSources
+  // The sources for the engine, valid as long as this object lives. REQUIRES: after MakeSources
   const std::vector<LoaderEngine::StreamSources>& sources() const { return streams_; }
 
   LoaderProgress Progress() const;

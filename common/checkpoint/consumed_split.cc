@@ -85,7 +85,7 @@ void Insert(const Range& range, std::vector<Range>* ranges) {
   }
 }
 
-// What is wrong with the range itself.
+// What is wrong with the range itself; empty if nothing is.
 std::string Malformation(const ProvenanceRange& range) {
   if (range.ends_split()) {
     if (range.to() != range.from()) return "the end of a split holds records";

@@ -23,8 +23,8 @@ struct Place {
   uint32_t line = 0;
 };
 
-// What lies between two places of the block of offsets [first, end). The last message is at end -
-// 1.
+// What lies between two places of the block of offsets [first, end). Offset end - 1 has the last
+// message.
 ProvenanceRange Slots(uint64_t first, uint64_t end, Place from, Place to, uint32_t records,
                       uint32_t split = 0) {
   ProvenanceRange range;

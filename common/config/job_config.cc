@@ -225,7 +225,8 @@ std::string ResolvedJobText(const JobConfig& job) {
 }
 
 uint64_t JobFingerprint(const JobConfig& job) {
-  // Where the data and the run folder lie is not part of the job: peers may mount them elsewhere.
+  // The paths of the data and of the run folder are no part of the job: peers may mount them
+  // elsewhere.
   JobConfig identity = job;
   ResolveJob(&identity);
   identity.clear_data_root();

@@ -111,8 +111,8 @@ PartitionGuard::~PartitionGuard() {
 void PartitionGuard::NoteRead(size_t index, const MessageMark& message) {
   MutexLock lock(&mutex_);
   Guarded& guarded = partitions_[index];
-  // What comes after the anchor, or after the place before which there may be one, may be of
-  // another topic until the next look.
+  // Until the next look, messages after the anchor, or after the place before which there may be
+  // one, may be of another topic.
   const bool is_first = !guarded.anchor.has_value() && guarded.start == 0;
   (is_first ? guarded.anchor : guarded.latest) = message;
 }

@@ -288,8 +288,9 @@ void RoleRuntime::Rep::HandleFailure() {
   ExitAfterFailure(*answer, own);
 }
 
-// Call after the coordinator was told of this role's failure, `own`. That may be only a
-// consequence: a peer that fails first breaks its connections. The coordinator knows.
+// Call after this role's failure, `own`, was reported to the coordinator. It may be only a
+// consequence: a peer that fails first breaks its connections. The coordinator knows which failure
+// came first.
 void RoleRuntime::Rep::ExitAfterFailure(const FailAnswer& answer, const Ending& own) {
   const Ending& told = answer.has_ending() ? answer.ending() : own;
   const int code = ExitCodeOf(answer.state(), told, role, flags.role_index);

@@ -41,8 +41,8 @@ class FakeCoordinator final : public rpc::Handler {
   }
   // Call before the role starts.
   void RefuseRegister(const absl::Status& error) { register_error_ = error; }
-  // Call before the role starts: it is told this many times that its generation is over and the
-  // next one is not there yet.
+  // Call before the role starts. This many times it gets the answer that its generation is over and
+  // the next one is not there yet.
   void LetWait(int times) {
     MutexLock lock(&mutex_);
     waits_left_ = times;

@@ -91,7 +91,8 @@ class RoleRuntime {
   Executor* executor();       // `threads` of the role's section in the job; outlives any engine
   const Logger& logger() const;
   MetricsRegistry* metrics();
-  // For engines: to call it with an error ends this process. Never blocks; the first error counts.
+  // Engines call this sink with an error, which ends this process. Never blocks; the first error
+  // counts.
   std::function<void(absl::Status)> failure_sink();
   // Returns if `status` is OK. Otherwise ends the process as an error of the body would, but
   // without unwinding: peers would notice the objects that this destroys (such as a collective)
@@ -130,11 +131,11 @@ class RoleRuntime {
   // A connection to a member, owned by the runtime. The first call's `allocator` is
   // EndpointOptions'.
   rpc::Channel* ChannelTo(Role role, int index, std::shared_ptr<BufferAllocator> allocator = {});
-  // For LeaseSplit. For other calls use coordinator() and the methods of this class.
+  // Only for LeaseSplit. For other calls use coordinator() and the methods of this class.
   rpc::Channel* coordinator_channel();
   CoordinatorClient* coordinator();  // for blocking calls: the rendezvous of collectives
 
-  // For rank 0. All roles then see FINISHED and exit with 0.
+  // Rank 0 calls this. All roles then see FINISHED and exit with 0.
   absl::Status Finish(const RunResult& result);
 
   // Waits for FINISHED, calls `stop_engine` if given, stops server and executor and closes all

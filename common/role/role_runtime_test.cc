@@ -235,7 +235,7 @@ TEST_F(RoleRuntimeTest, AnErrorOfTheBodyIsAFailure) {
       ::testing::ExitedWithCode(1), "error +nn_worker/0 no such model");
 }
 
-// Ends the process with a code that the runtime does not use, if it is destroyed.
+// When destroyed, it ends the process with a code that the runtime does not use.
 struct ExitsWhenItGoes {
   ~ExitsWhenItGoes() { _exit(7); }
 };
@@ -321,8 +321,7 @@ TEST_F(RoleRuntimeTest, AProgressSourceIsNotCalledOnceItsRegistrationIsGone) {
               ::testing::ExitedWithCode(0), "");
 }
 
-// How often the threads of this process go to sleep within 300 ms, as the runtime's timer measures
-// them.
+// How often the threads of this process go to sleep within 300 ms by the runtime's timer.
 int64_t SleepsIn300Ms(RoleRuntime& runtime) {
   Mutex mutex;
   CondVar changed;

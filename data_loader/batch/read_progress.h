@@ -81,10 +81,10 @@ class ReadProgress {
 
   void Add(Stream stream, const ReadCounts& counts);
 
-  // Counts the record and writes its line, which blocks on the disk; an error if that fails. Once
-  // 10,000 records of the stream are read, FAILED_PRECONDITION if more than max_bad_fraction of
-  // them are bad; the message names both counts, the quarantine file or the dead-letter topic, and
-  // the stream's first bad record.
+  // Counts the record and writes its line, which waits for the disk and may fail. Once 10,000
+  // records of the stream are read, FAILED_PRECONDITION if more than max_bad_fraction of them are
+  // bad; the message names both counts, the quarantine file or the dead-letter topic, and the
+  // stream's first bad record.
   absl::Status AddBad(const BadLine& bad);
 
   // Registers a reader of the stream's first epoch.

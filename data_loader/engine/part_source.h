@@ -19,7 +19,7 @@ class PartSource {
   using Callback = absl::AnyInvocable<void(absl::StatusOr<absl::optional<Part>>)>;
 
   // Requests the next part of the epoch, starting with the one in which the stream begins (0 unless
-  // the run goes on from a cut). `done` runs once, on any thread, perhaps before Next returns:
+  // the run continues from a cut). `done` runs once, on any thread, perhaps before Next returns:
   //   - with a part;
   //   - without one at the end of the epoch; the next call then begins the epoch that follows;
   //   - with an error, after which Next must not be called again.

@@ -163,9 +163,9 @@ void StreamSender::Accepted(const OpenPut& put, Effects* effects) {
   EndEpochIfDone();
 }
 
-// The end goes out only after every part was accepted: a worker that is told the end treats the
-// epoch as complete for this loader, and a later part of it would be an error. While the ends are
-// open, `ending_` keeps RequestParts from requesting parts of the next epoch.
+// The end goes out only after every part was accepted: a worker that gets the end treats the epoch
+// as complete for this loader, and a later part of it would be an error. While the ends are open,
+// `ending_` keeps RequestParts from requesting parts of the next epoch.
 void StreamSender::EndEpochIfDone() {
   if (ending_) return;
   for (const Source& source : sources_) {

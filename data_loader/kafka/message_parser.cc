@@ -19,7 +19,7 @@ std::string SeveralLines(absl::string_view message) {
                       "; only data.kafka.format LINES reads them");
 }
 
-// Without the line end after it.
+// The line without its line end.
 absl::string_view WithoutLineEnd(absl::string_view line) {
   if (!line.empty() && line.back() == '\n') line.remove_suffix(1);
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);

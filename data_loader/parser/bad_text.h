@@ -25,7 +25,7 @@ std::string ColumnHolds(absl::string_view column, absl::string_view text);
 // Why a line of more than 1 MiB is bad, given its beginning.
 std::string LineTooLong(absl::string_view line);
 
-// What a reason says where a number is read (number.h).
+// The part of a reason that says what a number must look like (number.h).
 inline constexpr char kNumberBelongs[] =
     " where a number belongs, such as 12, -0.5 or 1e3, at most 3.4e38";
 

@@ -23,7 +23,7 @@ namespace satrap {
 // A missing numeric: no format accepts NaN as a number.
 inline constexpr float kMissingNumeric = std::numeric_limits<float>::quiet_NaN();
 
-// A missing label, likewise. A record has at least one label that is known.
+// A missing label is NaN, too. A record has at least one label that is known.
 inline constexpr float kMissingLabel = kMissingNumeric;
 
 // The id of a missing value where FeatureConfig.missing is AS_ID: the XXH64 of the empty string.
@@ -67,7 +67,7 @@ class RecordBlock {
     if (list.weighted) list.values.push_back(value);
   }
   float* row_labels() { return labels_.data() + rows_ * num_labels_; }
-  // For formats with one label.
+  // Sets the label in formats with one label.
   void set_label(float label) { row_labels()[0] = label; }
   bool KnowsALabel() const {
     for (size_t i = 0; i < num_labels_; ++i) {

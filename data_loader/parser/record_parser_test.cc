@@ -265,7 +265,7 @@ TEST_F(RecordParserTest, ABlockStaysWholeWhateverTheBytesAre) {
       good = 0;
     }
   }
-  // And it still parses.
+  // The parser still works.
   EXPECT_EQ(Parse(Good()).kind, ParseResult::kRecord);
   EXPECT_EQ(block_.list_ids(block_.rows() - 1, 0), (std::vector<uint64_t>{1, 2}));
 }

@@ -21,7 +21,7 @@ struct RecordSchema {
   std::vector<bool> weighted;         // of id_lists: ids have values
   std::vector<std::string> numerics;
   std::vector<std::string> labels = {"label"};
-  std::vector<bool> numeric_labels;  // of labels, where columns are declared: not only 0 and 1
+  std::vector<bool> numeric_labels;  // by label, if columns are declared: may be other than 0 and 1
   bool has_weight = false;
   bool has_group = false;
   bool has_time = false;

@@ -38,7 +38,7 @@ absl::Status ReadRange(const std::string& path, int fd, uint64_t from, uint64_t 
   return absl::OkStatus();
 }
 
-// The key of a file, equal for the same file in two lists.
+// Hashes of files by KeyOf, which is equal for the same file in two lists.
 using HashByPath = absl::flat_hash_map<std::string, uint64_t>;
 
 std::string KeyOf(const FileIdentity& file) { return absl::StrCat(file.bytes(), " ", file.path()); }

@@ -49,7 +49,7 @@ std::vector<RetrievalValues> RetrievalMetrics::Values() const {
   std::vector<RetrievalValues> means = sums_;
   const double n = static_cast<double>(users_);
   for (RetrievalValues& mean : means) {
-    // Without users 0 / 0 gives the NaN.
+    // If there are no users, 0 / 0 is NaN, as documented.
     mean.recall /= n;
     mean.ndcg /= n;
     mean.hit_rate /= n;
