@@ -113,11 +113,11 @@ void EmbeddingTable::AddSquares(absl::Span<const uint64_t> keys, absl::Span<cons
   });
 }
 
-void EmbeddingTable::AddSquaresOfOthers(int shard, const StepContext& context,
-                                        ExactSum* squares) const {
-  CHECK(others_have_gradients()) << config_.name();
+void EmbeddingTable::AddIdleSquares(int shard, const StepContext& context,
+                                    ExactSum* squares) const {
+  CHECK(idle_rows_have_gradients()) << config_.name();
   RowUpdater::Step step(updater_, context, OwnStep(context.step));
-  shards_[static_cast<size_t>(shard)]->AddSquaresOfOthers(&step, squares);
+  shards_[static_cast<size_t>(shard)]->AddIdleSquares(&step, squares);
 }
 
 int64_t EmbeddingTable::Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,

@@ -77,13 +77,14 @@ class EmbeddingTable {
   void AddSquares(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                   absl::Span<const uint32_t> sample_counts, const StepContext& context,
                   ExactSum* squares) const;
-  // The same of SweepShard, for the rows that AddSquares has left out since the last call.
-  // REQUIRES: others_have_gradients(); AddSquares has run for all keys of the step, and Update has
-  // not
-  void AddSquaresOfOthers(int shard, const StepContext& context, ExactSum* squares) const;
-  // Whether the rows that no sample holds have such gradients as well: of L2 of mode DENSE.
-  bool others_have_gradients() const {
-    return updater_.others_have_gradients() && !config_.frozen();
+  // The same of SweepShard, for the idle rows: those that no AddSquares has seen since the last
+  // call. REQUIRES: idle_rows_have_gradients(); AddSquares has run for all keys of the step, and
+  // Update has not
+  void AddIdleSquares(int shard, const StepContext& context, ExactSum* squares) const;
+  // Whether idle rows, which no sample of a step holds, have such gradients as well: of L2 of mode
+  // DENSE.
+  bool idle_rows_have_gradients() const {
+    return updater_.idle_rows_have_gradients() && !config_.frozen();
   }
 
   // Creates the rows of those `keys` that have none, as an Update of the first step does before it

@@ -218,8 +218,8 @@ void RowUpdater::Step::Sweep(float* rows, size_t stride, size_t count) {
       const float rate = *learning_rate++;
       if (!fused.needs_sweep) continue;
       context_.learning_rate = rate;
-      if (fused.rule->OnlyDecaysOthers() &&
-          fused.optimizer->StepDecayed(context_, fused.rule->L2OfOthers(), clip_factor_,
+      if (fused.rule->OnlyDecaysIdleRows() &&
+          fused.optimizer->StepDecayed(context_, fused.rule->L2OfIdleRows(), clip_factor_,
                                        {first + fused.value_offset, first + fused.state_offset,
                                         static_cast<size_t>(fused.dim), stride, n})) {
         continue;
@@ -254,7 +254,7 @@ absl::Span<float> RowUpdater::Step::NormalisedOf(const FusedSegments& fused) {
   return absl::MakeSpan(normalised_.data() + fused.value_offset, fused.dim);
 }
 
-double RowUpdater::Step::SquaresOfOther(float* row) {
+double RowUpdater::Step::IdleSquares(float* row) {
   context_.sample_count = 0;
   double squares = 0;
   for (const FusedSegments& fused : updater_.fused_) {

@@ -49,8 +49,9 @@ class RowUpdater {
     // `row` is not changed; null: it is absent. REQUIRES: as Apply
     double Squares(uint64_t key, const float* gradient, absl::optional<uint32_t> sample_count,
                    const float* row);
-    // The same of a row that no sample holds. Never changes it. REQUIRES: others_have_gradients()
-    double SquaresOfOther(float* row);
+    // The same of an idle row, which no sample holds. Never changes it.
+    // REQUIRES: idle_rows_have_gradients()
+    double IdleSquares(float* row);
 
    private:
     void Prepare(const float* gradient, float* row);
@@ -89,7 +90,7 @@ class RowUpdater {
   // factor: not in tables that count, whose gradients are not divided either.
   bool is_clipped() const { return normalises_; }
   // Whether rows that no sample of a step holds have such gradients, too.
-  bool others_have_gradients() const { return is_clipped() && is_global_ && is_dense_; }
+  bool idle_rows_have_gradients() const { return is_clipped() && is_global_ && is_dense_; }
 
   // Writes the initial values [num_values] of the row of `key`.
   void InitValues(uint64_t key, float* values) const;

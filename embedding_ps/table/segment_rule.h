@@ -32,13 +32,13 @@ class SegmentRule {
   // Whether the row keeps one more float for the segment, which begins at 0: the last step that
   // added L2 (row_step.h).
   bool KeepsL2Step() const { return l2_mode_ == SegmentConfig::TOUCHED; }
-  // Whether the gradient of a row that no sample holds is the value times L2OfOthers(), and no
+  // Whether the gradient of a row that no sample holds is the value times L2OfIdleRows(), and no
   // bound follows.
-  bool OnlyDecaysOthers() const {
+  bool OnlyDecaysIdleRows() const {
     const bool clips = cow_clips_ && form_ != CowClipConfig::PAPER;
     return clip_norm_ == 0 && weight_bound_ == 0 && !(IsDense() && clips);
   }
-  float L2OfOthers() const { return IsDense() ? l2_ : 0; }
+  float L2OfIdleRows() const { return IsDense() ? l2_ : 0; }
   // Whether a row that no sample holds has a gradient, too.
   bool IsDense() const { return l2_mode_ == SegmentConfig::DENSE; }
 

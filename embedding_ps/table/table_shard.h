@@ -60,13 +60,13 @@ class TableShard {
   void AddSquares(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                   const float* gradients, absl::Span<const uint32_t> sample_counts,
                   RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
-  // Adds the squares of the rows that AddSquares has left out since the last call.
-  // REQUIRES: others_have_gradients() of the updater
-  void AddSquaresOfOthers(RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
+  // Adds the squares of the idle rows, which no AddSquares has seen since the last call.
+  // REQUIRES: idle_rows_have_gradients() of the updater
+  void AddIdleSquares(RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
   int64_t CreateRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                      const RowUpdater::Step& step) EXCLUDES(mutex_);
-  // Sweeps the rows that Update has not stepped since the last call. REQUIRES: needs_sweep(finite)
-  // of the updater
+  // Sweeps the idle rows, which no Update has stepped since the last call. REQUIRES:
+  // needs_sweep(finite) of the updater
   void Sweep(RowUpdater::Step* step) EXCLUDES(mutex_);
   void ReadRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                 float* rows) const EXCLUDES(mutex_);
@@ -113,12 +113,13 @@ class TableShard {
                   Visitor visit) const REQUIRES(mutex_);
   // Creates the row of an absent key: with its initial values and state if `init`, else all zero.
   uint32_t AddRow(uint64_t ordinal, bool init) REQUIRES(mutex_);
-  // Notes that the step holds the row, so that the next ForEachOtherRun leaves it out.
-  void SetHeld(uint32_t row) const REQUIRES(mutex_);
-  // Calls visit(rows, count) for the rows that are not noted, as runs of rows that lie one after
-  // the other, and forgets the notes.
+  // Notes that the step holds the row, so that the next ForEachIdleRun leaves it out.
+  void MarkSeen(uint32_t row) const REQUIRES(mutex_);
+  // Calls visit(rows, count) for the idle rows, those that are not noted, as runs of rows that lie
+  // one after the other, and forgets the notes. It is the only way to them: both the sweep of a
+  // step and its squares are such visits.
   template <typename Visitor>
-  void ForEachOtherRun(Visitor visit) const REQUIRES(mutex_);
+  void ForEachIdleRun(Visitor visit) const REQUIRES(mutex_);
   size_t StrideFloats() const { return updater_.layout().stride_bytes() / sizeof(float); }
   // Before rows change: copies out those of them that the cut under way still needs.
   void CopyOut(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions)
@@ -132,9 +133,9 @@ class TableShard {
   mutable Mutex mutex_;
   RowIndex index_ GUARDED_BY(mutex_);
   RowArena arena_ GUARDED_BY(mutex_);
-  // A bit for each row number, of those that SetHeld has noted; rows after the end are not. First
+  // A bit for each row number, of those that MarkSeen has noted; rows after the end are not. First
   // for the squares of a step, and again for its Update and sweep. Empty without sweeps.
-  mutable std::vector<uint64_t> held_ GUARDED_BY(mutex_);
+  mutable std::vector<uint64_t> seen_ GUARDED_BY(mutex_);
   std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null while none is under way
   // The mark of the newest cut. Slots have no other mark than 0 and those of cuts that were not
   // read whole since it was 0.

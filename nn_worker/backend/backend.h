@@ -1,11 +1,12 @@
 // A Backend owns a device's memory and runs the operations of the dense network on it. Layers are
-// written once, against this class, and know nothing of the device. Implementations: CpuBackend,
-// and ReferenceBackend for tests; each passes backend_conformance.h.
+// written once, against this class, and know nothing of the device. Implementations: CpuBackend;
+// CpuHalfBackend, which computes with 16-bit values by CpuBackend; DeviceBackend, on a card or on
+// the host's device; and ReferenceBackend for tests. Each passes backend_conformance.h.
 //
 // Memory. The tensors given to a backend view memory of that backend, with the alignment that
 // tensor.h promises. Tensors are F32 unless an operation says otherwise, and its outputs do not
 // overlap its inputs; cpu_half_backend.h says where F16 and BF16 may stand for F32. How the host
-// gets values in and out: device_memory.h. DeferredBackend, for tests, enforces it.
+// gets values in and out: device_memory.h. The host's device enforces it (host_device.h).
 //
 // Order. Operations run one after another in call order, with the plain copies of DeviceMemory; a
 // call may return before. They return no values: sums, counts and flags are written to backend

@@ -51,7 +51,7 @@ class SumsThroughHost final : public GradientSums {
 
   absl::Status Start() override {
     memory_->CopyOut(gradients_, Bytes());
-    memory_->Record(Lane::kOperations, copied_out_.get());
+    memory_->Record(DeviceQueue::kOperations, copied_out_.get());
     RETURN_IF_ERROR(AwaitEvent(memory_, copied_out_.get(), kForever,
                                [&] { return !collective_->status().ok(); }));
     sum_ = collective_->StartAllReduceSum(pinned_);

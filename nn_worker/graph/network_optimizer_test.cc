@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/check.h"
@@ -12,8 +13,8 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu/cpu_half_backend.h"
+#include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/backend/testing/deferred_backend.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
 
@@ -31,10 +32,9 @@ class Trained {
  public:
   // `optimizer` is a DenseOptimizerConfig.
   explicit Trained(const std::string& optimizer, DType dtype = DType::kF32,
-                   const std::string& model = kModel)
-      : model_(model),
-        backend_(NewDeferredBackend(NewCpuHalfBackend(1), HostAccess::kNone)),
-        collectives_(NewLocalCollectives(1)) {
+                   const std::string& model = kModel,
+                   std::unique_ptr<Backend> backend = NewHostDeviceBackend({}))
+      : model_(model), backend_(std::move(backend)), collectives_(NewLocalCollectives(1)) {
     auto network = Make(optimizer, dtype);
     CHECK_OK(network.status());
     network_ = *std::move(network);

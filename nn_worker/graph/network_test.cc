@@ -16,8 +16,8 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu/cpu_backend.h"
+#include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/backend/testing/deferred_backend.h"
 #include "nn_worker/backend/testing/reference_backend.h"
 #include "nn_worker/backend/testing/tensor_testing.h"
 #include "nn_worker/collective/local_collective.h"
@@ -328,18 +328,24 @@ std::pair<std::string, std::vector<float>> TrainOn(
   return result;
 }
 
-TEST(NetworkTest, ABackendThatRunsOperationsLaterGivesTheSameBits) {
+// A device runs its operations as late as the contract allows, so a value that is read too early is
+// far from the CPU's; and what no event orders differs between the orders.
+TEST(NetworkTest, ADeviceTrainsAsTheCpuDoesWhateverItsOrder) {
   const std::string local_batch_norm =
       absl::StrReplaceAll(kBatchNorm, {{"batch_norm {}", "batch_norm { scope: LOCAL }"}});
   for (const std::string& model :
        {std::string(kSmooth), std::string(kBatchNorm), local_batch_norm}) {
-    const auto at_once = TrainOn(model, [] { return NewCpuBackend(1); });
-    for (const HostAccess access : {HostAccess::kNone, HostAccess::kByViewing}) {
-      const auto later =
-          TrainOn(model, [access] { return NewDeferredBackend(NewCpuBackend(1), access); });
-      EXPECT_EQ(later.first, at_once.first);
-      EXPECT_EQ(later.second, at_once.second);
+    const auto cpu = TrainOn(model, [] { return NewCpuBackend(1); });
+    const auto device = TrainOn(model, [] { return NewHostDeviceBackend({}); });
+    ASSERT_EQ(device.second.size(), cpu.second.size());
+    for (size_t i = 0; i < cpu.second.size(); ++i) {
+      EXPECT_NEAR(device.second[i], cpu.second[i], 1e-4) << i;
     }
+    const auto seeded = TrainOn(model, [] {
+      return NewHostDeviceBackend({{host::ExecutionOrder::kSeeded, 1}});
+    });
+    EXPECT_EQ(seeded.first, device.first);
+    EXPECT_EQ(seeded.second, device.second);
   }
 }
 

@@ -292,7 +292,7 @@ absl::Status EmbeddingExchange::PrepareIn(Slot* slot, ForkJoinPool* pool) {
     RETURN_IF_ERROR(Invert(slot));
     RETURN_IF_ERROR(ReserveSums(slot));
   }
-  backend_->Record(Lane::kCopiesIn, slot->copied.get());
+  backend_->Record(DeviceQueue::kCopiesIn, slot->copied.get());
   return absl::OkStatus();
 }
 
@@ -323,7 +323,7 @@ absl::Status EmbeddingExchange::Reserve(const PartView& largest, PartUse use) {
 
 void EmbeddingExchange::WriteInputs(int slot) {
   const ProfilerRange range(backend_, "gather embeddings");
-  backend_->WaitFor(Lane::kOperations, slots_[slot].copied.get());
+  backend_->WaitFor(DeviceQueue::kOperations, slots_[slot].copied.get());
   backend_->GatherRows(slots_[slot].gathers);
   if (!slots_[slot].candidates.empty()) backend_->GatherRows(slots_[slot].candidates);
 }
@@ -348,8 +348,8 @@ void EmbeddingExchange::Scatter(const Slot& slot, size_t index, absl::Span<float
     features.push_back(CandidatesOf(slot, Tensor(), &Network::input_gradient));
   }
   backend_->ScatterGradients(features, slot.inverses[index].on_backend, to);
-  backend_->Record(Lane::kOperations, scattered_.get());
-  backend_->WaitFor(Lane::kCopiesOut, scattered_.get());
+  backend_->Record(DeviceQueue::kOperations, scattered_.get());
+  backend_->WaitFor(DeviceQueue::kCopiesOut, scattered_.get());
   if (copied) {
     backend_->StartCopyOut(to,
                            {reinterpret_cast<uint8_t*>(sums.data()), sums.size() * sizeof(float)});
@@ -358,7 +358,7 @@ void EmbeddingExchange::Scatter(const Slot& slot, size_t index, absl::Span<float
 
 // The copies out wait for the operations, so this waits for both.
 absl::Status EmbeddingExchange::AwaitSums() {
-  backend_->Record(Lane::kCopiesOut, copied_out_.get());
+  backend_->Record(DeviceQueue::kCopiesOut, copied_out_.get());
   return AwaitEvent(backend_, copied_out_.get(), std::numeric_limits<int64_t>::max(),
                     [this] { return collective_ != nullptr && !collective_->status().ok(); });
 }

@@ -57,8 +57,8 @@ class GrowingMemory {
 class HeldValues {
  public:
   // Where operations find the values of `host`: there, if they can, else in a copy that is enqueued
-  // in Lane::kCopiesIn. `host` must stay until it has been made, and the values of the call before
-  // must be out of use. RESOURCE_EXHAUSTED.
+  // in DeviceQueue::kCopiesIn. `host` must stay until it has been made, and the values of the call
+  // before must be out of use. RESOURCE_EXHAUSTED.
   absl::StatusOr<void*> Hold(DeviceMemory* device, absl::Span<const uint8_t> host) {
     // They only read it.
     void* const view = device->DeviceView(const_cast<uint8_t*>(host.data()));

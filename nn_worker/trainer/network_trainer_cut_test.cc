@@ -109,7 +109,7 @@ class NetworkTrainerCutTest : public testing::Test {
 };
 
 TEST_F(NetworkTrainerCutTest, HoldsNetworkAndOptimizerAndTheLedgersOfAllRanks) {
-  TrainerRanks ranks(3, TrainerJob(), kTrainerBatch, true, false, cuts_.get(), run_);
+  TrainerRanks ranks(3, TrainerJob(), kTrainerBatch, true, absl::nullopt, cuts_.get(), run_);
   for (uint64_t step = 0; step < 5; ++step) ranks.Step(step, TrainerBatch(step), {20, 40, 60});
   const std::string before = ranks.Saved(0);
   Cut(&ranks, /*last=*/false);
@@ -124,7 +124,7 @@ TEST_F(NetworkTrainerCutTest, HoldsNetworkAndOptimizerAndTheLedgersOfAllRanks) {
   EXPECT_EQ(Ledger::FromState(manifest->ledger())->OfAll().rows, 2 * 3 * 5u);
 
   // Another generation, with another number of ranks, goes on with every bit.
-  TrainerRanks others(2, TrainerJob(), kTrainerBatch, true, false, cuts_.get(), run_);
+  TrainerRanks others(2, TrainerJob(), kTrainerBatch, true, absl::nullopt, cuts_.get(), run_);
   const auto model = ReadStartModel(folder, "");
   ASSERT_TRUE(model.ok()) << model.status();
   std::thread second([&] { CHECK_OK(others.trainer(1)->StartFromCut(StartModel())); });
@@ -134,7 +134,7 @@ TEST_F(NetworkTrainerCutTest, HoldsNetworkAndOptimizerAndTheLedgersOfAllRanks) {
 }
 
 TEST_F(NetworkTrainerCutTest, ARestoredCutIsLoadedByAllPssAndRanksWithoutOptimizerState) {
-  TrainerRanks ranks(2, TrainerJob(), kTrainerBatch, true, false, cuts_.get(), run_);
+  TrainerRanks ranks(2, TrainerJob(), kTrainerBatch, true, absl::nullopt, cuts_.get(), run_);
   for (uint64_t step = 0; step < 5; ++step) ranks.Step(step, TrainerBatch(step), {30, 60});
   const std::vector<float> weights = ranks.Weights(0);
   const std::string before = ranks.Saved(0);

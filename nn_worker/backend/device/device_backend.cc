@@ -91,19 +91,21 @@ class DeviceBackend final : public DeviceLossBackend {
     const auto bytes = static_cast<int64_t>(pinned.size());
     CHECK(bytes == device.size_bytes() && !device.has_gaps()) << bytes;
     transfers_->meter()->CountCopyIn(bytes);
-    transfers_->stream(Lane::kCopiesIn)->CopyIn(pinned.data(), device.data, bytes);
+    transfers_->stream(DeviceQueue::kCopiesIn)->CopyIn(pinned.data(), device.data, bytes);
   }
   void StartCopyOut(Tensor device, absl::Span<uint8_t> pinned) override {
     const auto bytes = static_cast<int64_t>(pinned.size());
     CHECK(bytes == device.size_bytes() && !device.has_gaps()) << bytes;
     transfers_->meter()->CountCopyOut(bytes);
-    transfers_->stream(Lane::kCopiesOut)->CopyOut(device.data, pinned.data(), bytes);
+    transfers_->stream(DeviceQueue::kCopiesOut)->CopyOut(device.data, pinned.data(), bytes);
   }
   absl::StatusOr<std::unique_ptr<BackendEvent>> NewEvent() override {
     return transfers_->NewEvent();
   }
-  void Record(Lane lane, BackendEvent* event) override { transfers_->Record(lane, event); }
-  void WaitFor(Lane lane, BackendEvent* event) override { transfers_->WaitFor(lane, event); }
+  void Record(DeviceQueue queue, BackendEvent* event) override { transfers_->Record(queue, event); }
+  void WaitFor(DeviceQueue queue, BackendEvent* event) override {
+    transfers_->WaitFor(queue, event);
+  }
   absl::StatusOr<bool> Poll(BackendEvent* event) override { return transfers_->Poll(event); }
   void Sync() override { transfers_->Sync(); }
   absl::Status EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,

@@ -112,10 +112,10 @@ absl::StatusOr<void*> DeviceTransfers::Allocate(int64_t bytes) {
   return memory;
 }
 
-void DeviceTransfers::AwaitZeroing(Lane lane) {
+void DeviceTransfers::AwaitZeroing(DeviceQueue queue) {
   MutexLock lock(&zeroing_mutex_);
-  awaited_[static_cast<int>(lane)] = zeroings_.load(std::memory_order_relaxed);
-  streams_[static_cast<int>(lane)]->WaitFor(zeroed_.get());
+  awaited_[static_cast<int>(queue)] = zeroings_.load(std::memory_order_relaxed);
+  streams_[static_cast<int>(queue)]->WaitFor(zeroed_.get());
 }
 
 // The ring is in use from the first copy's begin to the last one's end, and may go over its own
@@ -224,12 +224,12 @@ absl::StatusOr<std::unique_ptr<BackendEvent>> DeviceTransfers::NewEvent() {
   return std::unique_ptr<BackendEvent>(std::make_unique<DeviceEvent>(std::move(event)));
 }
 
-void DeviceTransfers::Record(Lane lane, BackendEvent* event) {
-  stream(lane)->Record(EventOf(event));
+void DeviceTransfers::Record(DeviceQueue queue, BackendEvent* event) {
+  stream(queue)->Record(EventOf(event));
 }
 
-void DeviceTransfers::WaitFor(Lane lane, BackendEvent* event) {
-  stream(lane)->WaitFor(EventOf(event));
+void DeviceTransfers::WaitFor(DeviceQueue queue, BackendEvent* event) {
+  stream(queue)->WaitFor(EventOf(event));
 }
 
 absl::StatusOr<bool> DeviceTransfers::Poll(BackendEvent* event) {
@@ -242,8 +242,9 @@ absl::StatusOr<bool> DeviceTransfers::Poll(BackendEvent* event) {
 }
 
 void DeviceTransfers::Sync() {
-  for (const Lane lane : {Lane::kOperations, Lane::kCopiesIn, Lane::kCopiesOut}) {
-    stream(lane)->Record(ends_[static_cast<int>(lane)].get());
+  for (const DeviceQueue queue :
+       {DeviceQueue::kOperations, DeviceQueue::kCopiesIn, DeviceQueue::kCopiesOut}) {
+    stream(queue)->Record(ends_[static_cast<int>(queue)].get());
   }
   for (const std::unique_ptr<Event>& end : ends_) AwaitOrDie(end.get());
   MutexLock lock(&mutex_);

@@ -23,8 +23,8 @@ class FakeDeviceMemory : public DeviceMemory {
   absl::StatusOr<std::unique_ptr<BackendEvent>> NewEvent() override {
     return std::make_unique<BackendEvent>();
   }
-  void Record(Lane, BackendEvent*) override {}
-  void WaitFor(Lane, BackendEvent*) override {}
+  void Record(DeviceQueue, BackendEvent*) override {}
+  void WaitFor(DeviceQueue, BackendEvent*) override {}
   absl::StatusOr<bool> Poll(BackendEvent*) override { return true; }
   void Sync() override {}
   void* HostView(void*) override { return nullptr; }

@@ -1,0 +1,37 @@
+// How the values and the training of a Network are saved, loaded, and begun from a model of another
+// run. As the methods of Network, which state the errors.
+//
+// Thread-compatible: functions of their arguments.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_NETWORK_SAVING_H_
+#define SATRAP_NN_WORKER_GRAPH_NETWORK_SAVING_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "nn_worker/graph/dense_checkpoint.h"
+#include "nn_worker/graph/dense_start.h"
+#include "nn_worker/graph/network_options.h"
+#include "nn_worker/graph/network_training.h"
+#include "nn_worker/graph/network_values.h"
+
+namespace satrap {
+
+// Of one network. Nothing is owned.
+struct SavedParts {
+  const NetworkOptions& options;
+  NetworkValues* values;
+  NetworkTraining* training;
+};
+
+std::string SaveParts(const SavedParts& parts);
+absl::Status LoadParts(absl::string_view bytes, LoadScope scope, const SavedParts& parts);
+absl::StatusOr<TakenOfModel> StartPartsFrom(absl::string_view bytes, const WarmStartConfig& config,
+                                            uint64_t model_step, const SavedParts& parts);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_NETWORK_SAVING_H_
