@@ -213,7 +213,7 @@ LedgerState Ledger::ToState() const {
 absl::Status Ledger::ReadEpoch(const EpochLedger& state, Epoch* epoch) {
   epoch->totals = {state.rows(), state.bad_records(), state.empty_lines()};
   RETURN_IF_ERROR(epoch->done_splits.Read(state.done_splits()));
-  uint64_t rows = 0;  // of the splits that are not whole
+  uint64_t rows = 0;  // records of the splits that are not whole
   for (const SplitLedger& saved : state.splits()) {
     const bool ascends = epoch->splits.empty() || saved.split() > epoch->splits.rbegin()->first;
     if (!ascends || epoch->done_splits.Holds(saved.split())) {

@@ -28,7 +28,7 @@ google::protobuf::RepeatedPtrField<SavedFeature> SavedFeaturesOf(const JobConfig
 
 // How the features of a job fit a table of a model.
 struct TableFit {
-  std::vector<std::string> features;  // that read the table in an id space of the model's
+  std::vector<std::string> features;  // those that read the table in an id space of the model
   std::vector<std::string> features_without_rows;  // those that read it in another id space
   // For people, one sentence each: a feature whose id space the model's table does not have, or
   // whose ids are made by other rules. Names the field that reconciles them.

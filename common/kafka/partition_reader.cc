@@ -40,7 +40,7 @@ struct PartitionReader::Partition {
   bool at_end = false;
   absl::Status status;
   absl::optional<Lost> lost;
-  double mean_bytes = 0;  // of a message, over the last batches
+  double mean_bytes = 0;  // size of a message, over the last batches
   std::vector<rd_kafka_message_t*> taken;
 };
 

@@ -1,5 +1,5 @@
-// A BlockPool hands out blocks and uses their memory again: parts hold copies, so a block is free
-// as soon as the last range of it is encoded.
+// A BlockPool hands out blocks and reuses their memory. Parts hold copies, so a block is free as
+// soon as the last range of it is encoded.
 //
 // Not thread-safe.
 

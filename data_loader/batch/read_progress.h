@@ -52,7 +52,7 @@ struct BadLine {
   // Records of the file may span lines: `text` is kept on one line, with backslashes, line feeds
   // and carriage returns escaped.
   bool multiline = false;
-  bool is_message = false;  // of a topic: `offset` counts messages and not bytes
+  bool is_message = false;  // it is from a topic: `offset` counts messages and not bytes
   // The topic that keeps it; empty: the quarantine files keep it.
   absl::string_view dead_letter_topic = {};
 };
@@ -105,7 +105,7 @@ class ReadProgress {
   struct Counts {
     ReadCounts read;
     uint64_t bad = 0;
-    size_t readers = 0;             // that have not finished the first epoch
+    size_t readers = 0;             // readers that have not finished the first epoch
     std::string first_bad;          // where the first bad record is and what is wrong with it
     std::string dead_letter_topic;  // keeps the bad records; empty: the quarantine files do
   };

@@ -65,9 +65,9 @@ class FakeTopics {
   int64_t now_ms = 1000;
   size_t max_read = 1000;  // messages that one Read gives
   std::vector<Letter> letters;
-  absl::Status letter_error;         // of Flush
+  absl::Status letter_error;         // the error that Flush returns
   int flushes_in_vain = 0;           // this many more calls of Flush find no broker
-  std::vector<int64_t> queue_bytes;  // of the sources, in the order of their opening
+  std::vector<int64_t> queue_bytes;  // of each source, in the order in which they were opened
   std::vector<KafkaPlace> opened;    // their places, in the same order
   int64_t messages_read = 0;
   int open_sources = 0;

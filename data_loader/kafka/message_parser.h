@@ -33,7 +33,7 @@ class MessageParser {
                 const RecordCheck* check = nullptr);
 
   struct BadRecord {
-    uint32_t line = 0;  // of the message, from 0
+    uint32_t line = 0;  // within the message, from 0
     std::string reason;
     absl::string_view text;  // part of the message
     RecordCheck::Fault fault =

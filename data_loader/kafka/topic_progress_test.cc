@@ -143,7 +143,7 @@ TEST_F(TopicProgressTest, WhatWasThereWhenTheEndWasToldAndIsReadSinceBoundsTheLa
   progress_.Note(0, news, 3000);
   progress_.NoteCut(0, 120);
   news = TopicProgress::News();
-  news.end_offset = 130;  // more came before anybody saw that all was read
+  news.end_offset = 130;  // more messages came before the maker saw that all were read
   progress_.Note(0, news, 4000);
   EXPECT_EQ(progress_.LagAt(4500, 4500).seconds, 1.5);
 }

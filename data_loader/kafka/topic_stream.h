@@ -30,7 +30,7 @@ struct TopicAccess {
       open_source;
   std::function<absl::StatusOr<std::unique_ptr<DeadLetterSink>>(const KafkaConfig&)>
       open_dead_letters;
-  std::function<int64_t()> now_ms;  // of a monotonic clock
+  std::function<int64_t()> now_ms;  // the time of a monotonic clock
 };
 TopicAccess AccessToBrokers(const Logger& logger);
 

@@ -18,7 +18,7 @@ namespace satrap {
 struct RecordSchema {
   std::vector<std::string> ids;       // exactly one id, or missing
   std::vector<std::string> id_lists;  // any number of ids
-  std::vector<bool> weighted;         // of id_lists: ids have values
+  std::vector<bool> weighted;         // by id list: whether its ids have values
   std::vector<std::string> numerics;
   std::vector<std::string> labels = {"label"};
   std::vector<bool> numeric_labels;  // by label, if columns are declared: may be other than 0 and 1
