@@ -12,11 +12,11 @@
 namespace satrap {
 namespace {
 
-// Whole numbers up to here are floats; a label is one.
+// A float holds whole numbers exactly up to here, and a label is a float.
 constexpr float kMostClasses = 16777216;
 
-// The layer called `name` among the first `before`. A graph is ordered, so what follows a search
-// from the back ends.
+// The layer called `name` among the first `before` layers. Layers only read earlier ones, so a
+// search that follows inputs backwards ends.
 int FindLayer(const ModelConfig& model, absl::string_view name, int before) {
   for (int i = before - 1; i >= 0; --i) {
     if (model.layers(i).name() == name) return i;
@@ -24,7 +24,7 @@ int FindLayer(const ModelConfig& model, absl::string_view name, int before) {
   return -1;
 }
 
-// The sums of concatenations, by the layer's index: each is worked out once, however often layers
+// The widths of concatenations, by the layer's index: each is computed once, however often layers
 // name one another.
 using Sums = std::map<int, absl::optional<int64_t>>;
 
@@ -55,7 +55,7 @@ absl::optional<int64_t> WidthBefore(const ModelConfig& model, absl::string_view 
     return absl::nullopt;
   }
   const int at = FindLayer(model, name.substr(0, colon), before);
-  if (at < 0) return absl::nullopt;  // an input of the graph
+  if (at < 0) return absl::nullopt;  // it is an input of the graph
   const LayerConfig& layer = model.layers(at);
   switch (layer.kind_case()) {
     case LayerConfig::kLinear:
@@ -245,7 +245,7 @@ absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& outpu
   return shape->front();
 }
 
-// Narrows what `targets` takes to what the task's loss takes, too.
+// Narrows `targets` to values that the task's loss takes, too.
 void Narrow(const JobConfig& job, const ModelTask& task, LabelTargets* targets) {
   switch (task.loss) {
     case TaskConfig::BCE:

@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-// A job with the label columns 'y' and 'z', numbers both, and these tasks.
+// A job with these tasks and the label columns 'y' and 'z', both of numbers.
 JobConfig JobWithTasks(const std::string& model) {
   JobConfig job = JobWithData(R"(
       csv { columns { name: 'y' kind: LABEL numeric_label: true }

@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const
   sigaddset(&signals, SIGINT);
   CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
   signal(SIGPIPE, SIG_IGN);
-  // A file at its size limit is an error of the write, which abandons a cut as a full disk does.
+  // A write to a file at its size limit then fails, and abandons a cut as a full disk does.
   signal(SIGXFSZ, SIG_IGN);
 
   ASSIGN_OR_RETURN(Logger logger,
@@ -53,7 +53,8 @@ absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const
   CHECK(rep->signal_fd >= 0 && rep->wake_fd >= 0) << std::strerror(errno);
   rep->last_answer_ms = MonotonicMs();
   rep->control = std::thread([raw = rep.get()] { raw->Control(); });
-  // After the control thread, so that a signal ends a process that waits for its coordinator.
+  // The control thread already runs, so that a signal ends a process that waits for its
+  // coordinator.
   RETURN_IF_ERROR(rep->Register());
   return std::unique_ptr<RoleRuntime>(new RoleRuntime(std::move(rep)));
 }
@@ -142,7 +143,7 @@ absl::Status RoleRuntime::Join() {
     while (rep_->state == STARTING) rep_->changed.Wait(&rep_->mutex);
     over = rep_->state == FINISHED;
   }
-  // The coordinator was started again, or this role, after the end.
+  // The coordinator, or this role, was started again after the end.
   if (over) rep_->ExitNow(0, Ending::OTHER, "the run has finished already");
   NowDoing("takes part in the run");
   rep_->logger.Info("every role is ready");
@@ -207,14 +208,14 @@ int RunRole(Role role, int argc, char** argv,
             absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body,
             const std::vector<Flag>& own) {
   KeepFreedMemory();
-  SetFlushToZero();  // the main thread makes model values too: rows, initial weights
+  SetFlushToZero();  // the main thread also computes model values: rows, initial weights
   const auto flags = ParseRoleFlags(std::vector<std::string>(argv + 1, argv + argc), own);
-  // To stderr, because Start may fail before there is a log.
+  // Prints to stderr, because Start may fail before there is a log.
   const auto start_failed = [role, &flags](const absl::Status& status) {
     fprintf(stderr, "error: %s: %s\n", std::string(RoleName(role)).c_str(),
             std::string(status.message()).c_str());
     if (flags.ok()) LeaveEnding(flags->ending, FailureOf(role, flags->role_index, status));
-    // There is no coordinator, or it is another generation's: the next one may be right.
+    // There is no coordinator, or it belongs to another generation: the next one may be right.
     const Ending failure = FailureOf(role, 0, status);
     const bool again =
         absl::IsFailedPrecondition(status) || !NoRestartCures(failure, /*before=*/Ending());

@@ -38,7 +38,7 @@ absl::Status TooMany(const std::string& where, size_t most_items) {
       " different items. Name a list of the most frequent ones (model.candidates.list)"));
 }
 
-// What the feature makes of an item's text.
+// The id that the feature makes of an item's text.
 class ItemIds {
  public:
   explicit ItemIds(const JobConfig& job)
@@ -52,7 +52,7 @@ class ItemIds {
     }
   }
 
-  // False if it is none.
+  // False if the text is no id.
   bool Find(absl::string_view text, uint64_t* id) const {
     if (are_numbers_) return absl::SimpleAtoi(text, id);
     if (vocabulary_.empty()) {
@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<BlockReader>> OpenSplit(const StreamSpec& spec, u
   options.filter = &spec.filter;
   options.parser = parser;
   options.progress = progress;
-  options.report_bad = false;  // training does
+  options.report_bad = false;  // training reports them
   options.check = &spec.check;
   return NewFileBlockReader(spec.splits[split], split, options);
 }
