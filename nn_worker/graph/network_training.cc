@@ -43,7 +43,7 @@ void NetworkTraining::SetInitialState() {
   }
 }
 
-// An array lies in one range: settings go by the parameter's name.
+// Each array lies in a single range, because settings apply to parameters by name.
 std::vector<std::vector<WeightCopy>> NetworkTraining::CopiesOfRanges() const {
   std::vector<std::vector<WeightCopy>> of_ranges;
   for (const ParameterRange& range : ranges_) {

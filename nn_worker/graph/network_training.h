@@ -32,7 +32,7 @@ class NetworkTraining {
         gradient_scale_(options.gradient_scale) {}
 
   // After NetworkValues::Allocate. INVALID_ARGUMENT for settings of no parameter;
-  // RESOURCE_EXHAUSTED. Without options.trains there is a control alone.
+  // RESOURCE_EXHAUSTED. Without options.trains only the control is allocated.
   absl::Status Allocate();
   void SetInitialState();
 
@@ -71,7 +71,7 @@ class NetworkTraining {
   Tensor step_sums_;              // (1, kNumStepSums)
   DenseStart start_;
   bool reducing_ = false;               // between StartReduce and FinishReduce
-  std::unique_ptr<GradientSums> sums_;  // last: a sum ends before what it adds up is gone
+  std::unique_ptr<GradientSums> sums_;  // last: a sum ends before its memory is freed
 };
 
 }  // namespace satrap

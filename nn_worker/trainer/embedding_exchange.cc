@@ -275,7 +275,7 @@ absl::Status EmbeddingExchange::ReserveSums(Slot* slot) {
     if (copied) {
       ASSIGN_OR_RETURN(slot->sums_on_backend[i], sums_memory_[i].on_backend.Get(backend_, bytes));
     }
-    // Otherwise the sums come out where they are sent from.
+    // f32 sums are made where they are sent from, and need no memory here.
     if (slot->part.dtype != F32) {
       ASSIGN_OR_RETURN(slot->host_sums[i], sums_memory_[i].host.Get(backend_, bytes));
     }
