@@ -120,7 +120,7 @@ class SimDiskWriter final : public WritableFile {
       if (!file_->spoilt) file_->durable = file_->bytes;
       return status;
     }
-    // The system has marked the bytes as written, and they are not.
+    // The system has marked the bytes as written, but they are not.
     ++disk_->counts_.spoilt_files;
     file_->bytes = disk_->Torn(*file_);
     file_->durable = disk_->Torn(*file_);
@@ -468,7 +468,7 @@ void SimDisk::LosePowerBelow(Node* folder, double survives) {
   for (const auto& [name, node] : folder->entries) {
     if (node->kind == Node::kFolder) LosePowerBelow(node.get(), survives);
     if (node->kind != Node::kFile) continue;
-    // A file of two names is here twice; the second time nothing of it is left to lose.
+    // A file with two names comes twice; the second time nothing of it is left to lose.
     std::string left = node->spoilt ? node->durable : Torn(*node);
     if (left != node->bytes) ++counts_.torn_files;
     node->bytes = node->durable = std::move(left);

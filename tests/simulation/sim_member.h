@@ -62,10 +62,10 @@ class SimMember {
   void Start();
   // What the member needs is loaded. REQUIRES: after `registered`
   void Ready() { ready_ = true; }
-  // For engines' failure sinks: the first one counts, and the member exits when the coordinator
+  // For engines' failure sinks: the first failure counts, and the member exits when the coordinator
   // knows it.
   void Fail(absl::Status status);
-  // As rank 0 does at the end: tells the result until the coordinator has it.
+  // As rank 0 does at the end: sends the result until the coordinator has it.
   void Finish(const RunResult& result);
 
   const Envelope& envelope() const { return registered_.envelope(); }
@@ -73,7 +73,8 @@ class SimMember {
   absl::optional<Exit> exit() const { return exit_; }
 
  private:
-  // One attempt; `done` runs with how late the process was for its answer.
+  // One attempt. Before `done` runs, last_heard_us_ moves on by how late the process was for the
+  // answer.
   void Call(const rpc::Method& method, std::string request,
             std::function<void(absl::StatusOr<rpc::Message>)> done);
   void Register();

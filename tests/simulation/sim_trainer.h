@@ -139,7 +139,7 @@ class SimTraining {
   SimTables tables_;
   SimCutCollective cuts_;
   bool restored_ = false;
-  double squares_ = 0;                // of the last step's gradients, summed
+  double squares_ = 0;                // the sum of those of the last step's gradients
   uint64_t merges_ = 0, scored_ = 0;  // scored: samples since the last merge
   MetricValues merged_;
 };
