@@ -1,5 +1,5 @@
-// Faults of cuts: handlers that stand before an embedding PS or the coordinator, and what a rank 0
-// that forgets remembers. None owns what it is given.
+// Faults of cuts: handlers that stand before an embedding PS or the coordinator, and the ledger of
+// a rank 0 that forgets. None owns what it is given.
 //
 // Not thread-safe: they live on the SimLoop's thread.
 
