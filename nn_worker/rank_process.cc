@@ -422,18 +422,11 @@ absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,
 }  // namespace
 
 int RunRankProcess(int argc, char** argv, const DeviceProgram* devices) {
-  std::vector<std::string> args(argv + 1, argv + argc);
-  const auto card = TakeCardFlag(devices != nullptr && devices->has_cards(), &args);
-  if (!card.ok()) {
-    fprintf(stderr, "error: nn_worker: %s\n", std::string(card.status().message()).c_str());
-    return 1;
-  }
-  std::vector<char*> others = {argv[0]};
-  for (std::string& arg : args) others.push_back(arg.data());
-  return RunRole(NN_WORKER, static_cast<int>(others.size()), others.data(),
-                 [devices, card = *card](RoleRuntime& runtime) {
-                   return RunNnWorker(runtime, devices, card);
-                 });
+  absl::optional<int> card;
+  return RunRole(
+      NN_WORKER, argc, argv,
+      [devices, &card](RoleRuntime& runtime) { return RunNnWorker(runtime, devices, card); },
+      {CardFlag(devices != nullptr && devices->has_cards(), &card)});
 }
 
 }  // namespace satrap

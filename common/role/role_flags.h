@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/flags/flags.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 
@@ -27,11 +28,13 @@ struct RoleFlags {
   // host name or IP address that collectives bind to.
   std::string advertise;
   std::string ending;  // the file in which this process leaves its Ending (ending.h); empty: none
+  std::vector<Flag> Table();
 };
 
-// Takes `--name=value` and `--name value`. INVALID_ARGUMENT names a flag that is unknown, missing,
-// given twice or without a value. `args` does not include the program's name.
-absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args);
+// `args` does not include the program's name; `own` are the flags that the role has beside these.
+// Errors as ParseOnlyFlags (common/flags/flags.h).
+absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args,
+                                         const std::vector<Flag>& own = {});
 
 struct CoordinatorFlags {
   // The resolved job's file; required. A resumed run takes its job from its log, and only run_dir
@@ -45,10 +48,13 @@ struct CoordinatorFlags {
   // How the generation before ended: --ended is the message without its text, as protobuf text in
   // one line, and --cause is the text. Both may be missing.
   Ending ended;
+  std::string cause;
   std::string ending;  // as in RoleFlags
+  int role_index = 0;  // there is one coordinator
+  std::vector<Flag> Table();
 };
 
-// Errors as ParseRoleFlags. --next_job takes no value.
+// Errors as ParseRoleFlags.
 absl::StatusOr<CoordinatorFlags> ParseCoordinatorFlags(const std::vector<std::string>& args);
 
 // "data_loader", "embedding_worker", "embedding_ps", "nn_worker", "coordinator".

@@ -185,10 +185,11 @@ void RoleRuntime::WaitForFinish(const std::function<void()>& stop_engine) {
 }
 
 int RunRole(Role role, int argc, char** argv,
-            absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body) {
+            absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body,
+            const std::vector<Flag>& own) {
   KeepFreedMemory();
   SetFlushToZero();  // the main thread makes model values too: rows, initial weights
-  const auto flags = ParseRoleFlags(std::vector<std::string>(argv + 1, argv + argc));
+  const auto flags = ParseRoleFlags(std::vector<std::string>(argv + 1, argv + argc), own);
   // To stderr, because Start may fail before there is a log.
   const auto start_failed = [role, &flags](const absl::Status& status) {
     fprintf(stderr, "error: %s: %s\n", std::string(RoleName(role)).c_str(),

@@ -144,10 +144,12 @@ class RoleRuntime {
 };
 
 // Parses the flags, starts the runtime and calls `body`. Returns 0 if that returned OK. Otherwise
-// its error ends the process as above, after the objects of `body` (ExitUnlessOk avoids it).
+// its error ends the process as above, after the objects of `body` (ExitUnlessOk avoids it). `own`
+// are flags that the role has beside RoleFlags.
 // REQUIRES: no other thread has been started in this process
 int RunRole(Role role, int argc, char** argv,
-            absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body);
+            absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body,
+            const std::vector<Flag>& own = {});
 
 }  // namespace satrap
 

@@ -26,8 +26,9 @@ constexpr double kSecondsToEnd = 120;
 
 // The splits are small, so that at a death some are done, some open and some not yet leased. There
 // is a test pass to die in, and two real tables and a network, so that a cut is more than the
-// counts. The feature `record` has the number of its record as its only id. Cuts are taken by steps,
-// so that when the first ones are there most of the run is still to come, on a machine of any speed.
+// counts. The feature `record` has the number of its record as its only id. Cuts are taken by
+// steps, so that when the first ones are there most of the run is still to come, on a machine of
+// any speed.
 constexpr char kJob[] = R"(
 name: "counting"
 global_batch_size: 256

@@ -379,7 +379,7 @@ TEST_F(TrainTest, VectorsThatPredictWritesAreRankedByRetrieve) {
   EXPECT_THAT(ReadFile(Path("top")), ::testing::MatchesRegex("u0\ti[02]\ti[02]\t(.|\n)*"));
   const CommandEnd missing = Satrap({"retrieve", Path("user_vectors"), Path("item_vectors")});
   EXPECT_EQ(missing.exit_code, 1);
-  EXPECT_THAT(missing.err, HasSubstr("retrieve needs --users FILE"));
+  EXPECT_THAT(missing.err, HasSubstr("--users is missing; give --users FILE"));
 }
 
 TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -25,6 +26,7 @@
 #include "deploy/cli/bench/bench_job.h"
 #include "deploy/cli/bench/bench_runs.h"
 #include "deploy/cli/bench/throughput_meter.h"
+#include "deploy/cli/command_flags.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/programs_dir.h"
@@ -39,12 +41,13 @@ struct Program {
   const char* path;  // below ProgramsDir()
 };
 constexpr Program kPrograms[] = {
-    {"table", "tests/benchmark/table_benchmark"}, {"rpc", "tests/benchmark/rpc_benchmark"},
-    {"parse", "tests/benchmark/parse_benchmark"}, {"kafka", "tests/kafka/topic_benchmark"},
-    {"graph", "tests/benchmark/graph_benchmark"}, {"plan", "tests/benchmark/plan_benchmark"},
+    {"table", "tests/benchmark/table_benchmark"}, {"sweep", "tests/benchmark/sweep_benchmark"},
+    {"rpc", "tests/benchmark/rpc_benchmark"},     {"parse", "tests/benchmark/parse_benchmark"},
+    {"kafka", "tests/kafka/topic_benchmark"},     {"graph", "tests/benchmark/graph_benchmark"},
+    {"plan", "tests/benchmark/plan_benchmark"},
 };
 
-std::vector<std::string> SetsOf(const DeepFmOptions& options, const CommandLine& line) {
+std::vector<std::string> SetsOf(const DeepFmFlags& options) {
   std::vector<std::string> sets = {
       absl::StrCat("embedding_worker.wire_dtype=", options.wire),
       absl::StrCat("embedding_ps.wire_dtype=", options.wire),
@@ -66,7 +69,7 @@ std::vector<std::string> SetsOf(const DeepFmOptions& options, const CommandLine&
     sets.push_back("data.kafka.end.at=AT_START");
     sets.push_back("epochs=1000000");
   }
-  sets.insert(sets.end(), line.sets.begin(), line.sets.end());
+  sets.insert(sets.end(), options.sets.begin(), options.sets.end());
   return sets;
 }
 
@@ -108,7 +111,7 @@ absl::StatusOr<std::vector<ProductRate>> MeasureProducts(const std::string& run_
   return rates;
 }
 
-void PrintDeepFm(const DeepFmOptions& options, const ThroughputMeter& meter,
+void PrintDeepFm(const DeepFmFlags& options, const ThroughputMeter& meter,
                  const std::vector<ProductRate>& products, const std::string& run_dir) {
   JsonWriter json;
   json.BeginObject();
@@ -147,15 +150,19 @@ void PrintDeepFm(const DeepFmOptions& options, const ThroughputMeter& meter,
   printf("%s\n", json.text().c_str());
 }
 
-absl::StatusOr<int> BenchDeepFm(const CommandLine& line) {
-  ASSIGN_OR_RETURN(const DeepFmOptions options, ParseDeepFmFlags(line.bench_flags));
+absl::StatusOr<int> BenchDeepFm(const CommandCall& call) {
+  DeepFmFlags options;
+  RETURN_IF_ERROR(ParseOnlyFlags(call.args, options.Table()));
+  RETURN_IF_ERROR(options.Check());
+  // As the job's enums and the line write them.
+  for (std::string* dtype : {&options.wire, &options.precision}) absl::AsciiStrToUpper(dtype);
   const bool has_records = !options.from_file.empty() || !options.from_topic.empty();
   const std::string file = has_records ? "bench_criteo" : "bench_deepfm";
-  ASSIGN_OR_RETURN(const std::string path, FindJobFile(file, line.install_dir));
-  ASSIGN_OR_RETURN(const JobConfig job, PrepareJob(path, SetsOf(options, line), line.install_dir));
+  ASSIGN_OR_RETURN(const std::string path, FindJobFile(file, call.install_dir));
+  ASSIGN_OR_RETURN(const JobConfig job, PrepareJob(path, SetsOf(options), call.install_dir));
   ThroughputMeter meter(options.warmup_seconds, options.seconds);
   ASSIGN_OR_RETURN(const JobRun run,
-                   RunJob(job, line, [&meter](const StatusAnswer& status, Launcher*) {
+                   RunJob(job, RunFlags(), [&meter](const StatusAnswer& status, Launcher*) {
                      return meter.Add(status, MonotonicSeconds());
                    }));
   const int code = PrintEnd(run.end);
@@ -169,11 +176,27 @@ absl::StatusOr<int> BenchDeepFm(const CommandLine& line) {
   return 0;
 }
 
-constexpr std::pair<const char*, absl::StatusOr<int> (*)(const CommandLine&)> kRuns[] = {
+constexpr std::pair<const char*, absl::StatusOr<int> (*)(const CommandCall&)> kRuns[] = {
     {"deepfm", BenchDeepFm},
     {"recovery", BenchRecovery},
     {"cuts", BenchCuts},
 };
+
+// Writes `--name value` as `--name=value`, which alone the flags of Google's benchmark library take.
+std::vector<std::string> JoinedFlags(const std::vector<std::string>& args) {
+  std::vector<std::string> joined;
+  for (const std::string& arg : args) {
+    const bool is_value = !joined.empty() && !absl::StartsWith(arg, "--") &&
+                          absl::StartsWith(joined.back(), "--") &&
+                          !absl::StrContains(joined.back(), "=");
+    if (is_value) {
+      absl::StrAppend(&joined.back(), "=", arg);
+    } else {
+      joined.push_back(arg);
+    }
+  }
+  return joined;
+}
 
 // Replaces this process by the benchmark's program; returns only if that fails.
 absl::Status ExecBenchmark(const std::string& path, const std::vector<std::string>& flags) {
@@ -189,19 +212,30 @@ absl::Status ExecBenchmark(const std::string& path, const std::vector<std::strin
 
 }  // namespace
 
-int BenchCommand(const CommandLine& line) {
-  const std::string& name = line.arguments[0];
+int BenchCommand(const CommandCall& call) {
+  std::vector<std::string> names;
+  for (const auto& [program, path] : kPrograms) names.push_back(program);
+  for (const auto& [run_name, bench] : kRuns) names.push_back(run_name);
+  // Flags may stand before the name, and their values are no names.
+  const auto at =
+      std::find_first_of(call.args.begin(), call.args.end(), names.begin(), names.end());
+  if (at == call.args.end() && (call.args.empty() || absl::StartsWith(call.args[0], "--"))) {
+    return PrintError(absl::InvalidArgumentError("usage: satrap bench NAME [FLAGS]; NAME is " +
+                                                 absl::StrJoin(names, ", ")));
+  }
+  const std::string name = at == call.args.end() ? call.args[0] : *at;
+  CommandCall rest = call;
+  rest.name = name;
+  if (at != call.args.end()) rest.args.erase(rest.args.begin() + (at - call.args.begin()));
   for (const auto& [run_name, bench] : kRuns) {
     if (name != run_name) continue;
-    const absl::StatusOr<int> code = bench(line);
+    const absl::StatusOr<int> code = bench(rest);
     return code.ok() ? *code : PrintErrorOrStop(code.status());
   }
-  std::vector<std::string> names;
+  if (name == "plan") rest.args = JoinedFlags(rest.args);
   for (const auto& [program, path] : kPrograms) {
-    if (name == program) return PrintError(ExecBenchmark(path, line.bench_flags));
-    names.push_back(program);
+    if (name == program) return PrintError(ExecBenchmark(path, rest.args));
   }
-  for (const auto& [run_name, bench] : kRuns) names.push_back(run_name);
   return PrintError(
       absl::NotFoundError(absl::StrCat("there is no benchmark '", name, "', but ",
                                        absl::StrJoin(names, ", "), DidYouMean(name, names))));

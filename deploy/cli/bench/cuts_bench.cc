@@ -21,32 +21,25 @@
 #include "deploy/cli/bench/bench_runs.h"
 #include "deploy/cli/bench/cut_figures.h"
 #include "deploy/cli/chaos/child_run.h"
+#include "deploy/cli/command_flags.h"
 #include "deploy/cli/run_job.h"
 #include "deploy/report/json.h"
 
 namespace satrap {
 namespace {
 
-struct Options {
-  double rows = 20e6;
-  double pairs = 3;
-  double every_seconds = 30;
-  double warmup_seconds = 10;
-  double seconds = 90;
-};
-
 // Trains in this process until enough is measured. Returns the exit code, and the run's folder if
 // that is 0.
-absl::StatusOr<int> Train(const CommandLine& line, const Options& options, int64_t every_steps,
-                          std::string* run_dir) {
-  ASSIGN_OR_RETURN(const JobConfig job,
-                   JobOfTwos(line,
-                             {"checkpoint.every_seconds=0",
-                              absl::StrCat("checkpoint.every_steps=", every_steps)},
-                             static_cast<int64_t>(options.rows)));
+absl::StatusOr<int> Train(const std::string& install_dir, const CutsFlags& options,
+                          int64_t every_steps, std::string* run_dir) {
+  std::vector<std::string> sets = {"checkpoint.every_seconds=0",
+                                   absl::StrCat("checkpoint.every_steps=", every_steps)};
+  sets.insert(sets.end(), options.sets.begin(), options.sets.end());
+  ASSIGN_OR_RETURN(const JobConfig job, JobOfTwos(install_dir, sets, options.rows));
   std::string metrics;
   ASSIGN_OR_RETURN(
-      const JobRun run, RunJob(job, line, [&](const StatusAnswer& /*status*/, Launcher* launcher) {
+      const JobRun run,
+      RunJob(job, RunFlags(), [&](const StatusAnswer& /*status*/, Launcher* launcher) {
         std::ostringstream text;
         text << std::ifstream(launcher->run_dir() + "/metrics.jsonl").rdbuf();
         metrics = text.str();
@@ -67,7 +60,7 @@ absl::StatusOr<int> Train(const CommandLine& line, const Options& options, int64
 
 // The same in a process of its own (child_run.h): this one must not use gRPC before it forks the
 // next.
-absl::StatusOr<CutFigures> Measure(const CommandLine& line, const Options& options,
+absl::StatusOr<CutFigures> Measure(const std::string& install_dir, const CutsFlags& options,
                                    int64_t every_steps) {
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) return FileError("make", "a pipe");
@@ -75,7 +68,7 @@ absl::StatusOr<CutFigures> Measure(const CommandLine& line, const Options& optio
       every_steps == 0 ? "the benchmark's run without cuts" : "the benchmark's run with cuts";
   const absl::Status trained = RunInChild(name, [&] {
     std::string run_dir;
-    const absl::StatusOr<int> code = Train(line, options, every_steps, &run_dir);
+    const absl::StatusOr<int> code = Train(install_dir, options, every_steps, &run_dir);
     if (!code.ok()) return PrintError(code.status());
     const auto size = static_cast<ssize_t>(run_dir.size());
     if (write(report[1], run_dir.data(), run_dir.size()) == size) return *code;
@@ -130,34 +123,26 @@ void AddPauses(const std::vector<CutFigures>& runs, JsonWriter* json) {
 
 }  // namespace
 
-absl::StatusOr<int> BenchCuts(const CommandLine& line) {
-  Options options;
-  RETURN_IF_ERROR(ParseNumberFlags("cuts", line.bench_flags,
-                                   {{"--rows", &options.rows},
-                                    {"--pairs", &options.pairs},
-                                    {"--every_seconds", &options.every_seconds},
-                                    {"--warmup_seconds", &options.warmup_seconds},
-                                    {"--seconds", &options.seconds}}));
-  if (!(options.seconds > 0 && options.every_seconds > 0)) {
-    return absl::InvalidArgumentError("--seconds and --every_seconds must be above 0");
-  }
-  ASSIGN_OR_RETURN(const JobConfig job, JobOfTwos(line, {}, static_cast<int64_t>(options.rows)));
+absl::StatusOr<int> BenchCuts(const CommandCall& call) {
+  CutsFlags options;
+  RETURN_IF_ERROR(ParseOnlyFlags(call.args, options.Table()));
+  ASSIGN_OR_RETURN(const JobConfig job, JobOfTwos(call.install_dir, options.sets, options.rows));
   JsonWriter json;
   json.BeginObject();
   json.StringField("bench", "cuts");
-  json.Field("rows", options.rows);
+  json.Field("rows", static_cast<double>(options.rows));
   json.Field("every_seconds", options.every_seconds);
   std::vector<CutFigures> with_cuts;
   json.Key("samples_per_second");
   json.BeginArray();
-  for (int pair = 0; pair < static_cast<int>(options.pairs); ++pair) {
-    ASSIGN_OR_RETURN(const CutFigures without, Measure(line, options, 0));
+  for (int pair = 0; pair < options.pairs; ++pair) {
+    ASSIGN_OR_RETURN(const CutFigures without, Measure(call.install_dir, options, 0));
     // By steps, because cuts by time stay away from each other for four times their writing.
     const double step_seconds =
         static_cast<double>(job.global_batch_size()) / without.samples_per_second;
     const auto every_steps =
         static_cast<int64_t>(std::max(1.0, std::round(options.every_seconds / step_seconds)));
-    ASSIGN_OR_RETURN(const CutFigures with, Measure(line, options, every_steps));
+    ASSIGN_OR_RETURN(const CutFigures with, Measure(call.install_dir, options, every_steps));
     AddPair(without, with, &json);
     with_cuts.push_back(with);
   }

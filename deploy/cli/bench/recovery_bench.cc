@@ -20,6 +20,7 @@
 #include "deploy/cli/bench/bench_job.h"
 #include "deploy/cli/bench/bench_runs.h"
 #include "deploy/cli/bench/recovery_times.h"
+#include "deploy/cli/command_flags.h"
 #include "deploy/cli/run_job.h"
 #include "deploy/report/json.h"
 
@@ -27,12 +28,6 @@ namespace satrap {
 namespace {
 
 constexpr Role kVictims[] = {NN_WORKER, EMBEDDING_PS, COORDINATOR, DATA_LOADER, EMBEDDING_WORKER};
-
-struct Options {
-  double rows = 1e6;
-  double kills = 10;
-  double stop = 0;  // not 0: SIGSTOP instead of SIGKILL
-};
 
 struct Death {
   Role role = COORDINATOR;
@@ -44,7 +39,7 @@ struct Death {
 // Kills the processes in turn: all roles, then again, each role's other replica.
 class Killer {
  public:
-  explicit Killer(const Options& options) : options_(options) {}
+  explicit Killer(const RecoveryFlags& options) : options_(options) {}
 
   // False once the generation after the last death trains.
   bool Watch(const StatusAnswer& status, Launcher* launcher) {
@@ -72,7 +67,7 @@ class Killer {
   const std::vector<RestartTimes>& restarts() const { return restarts_; }
 
  private:
-  const Options options_;
+  const RecoveryFlags options_;
   std::vector<Death> deaths_;
   std::vector<RestartTimes> restarts_;
 };
@@ -94,8 +89,8 @@ std::vector<std::pair<Role, std::string>> LogsOf(const JobConfig& job, const std
   return logs;
 }
 
-void Print(const Options& options, const Killer& killer, const std::vector<RecoveryTimes>& all,
-           const std::string& run_dir) {
+void Print(const RecoveryFlags& options, const Killer& killer,
+           const std::vector<RecoveryTimes>& all, const std::string& run_dir) {
   std::vector<double> totals;
   for (const RecoveryTimes& times : all) {
     totals.push_back(static_cast<double>(std::accumulate(times.begin(), times.end(), int64_t{0})) *
@@ -104,7 +99,7 @@ void Print(const Options& options, const Killer& killer, const std::vector<Recov
   JsonWriter json;
   json.BeginObject();
   json.StringField("bench", "recovery");
-  json.Field("rows", options.rows);
+  json.Field("rows", static_cast<double>(options.rows));
   json.StringField("signal", options.stop > 0 ? "SIGSTOP" : "SIGKILL");
   json.Field("median_seconds", MedianOf(totals));
   json.Field("max_seconds", *std::max_element(totals.begin(), totals.end()));
@@ -134,19 +129,17 @@ void Print(const Options& options, const Killer& killer, const std::vector<Recov
 
 }  // namespace
 
-absl::StatusOr<int> BenchRecovery(const CommandLine& line) {
-  Options options;
-  RETURN_IF_ERROR(ParseNumberFlags(
-      "recovery", line.bench_flags,
-      {{"--rows", &options.rows}, {"--kills", &options.kills}, {"--stop", &options.stop}}));
-  if (options.kills < 1) return absl::InvalidArgumentError("--kills must be at least 1");
-  ASSIGN_OR_RETURN(const JobConfig job, JobOfTwos(line, {"checkpoint.every_seconds=2"},
-                                                  static_cast<int64_t>(options.rows)));
+absl::StatusOr<int> BenchRecovery(const CommandCall& call) {
+  RecoveryFlags options;
+  RETURN_IF_ERROR(ParseOnlyFlags(call.args, options.Table()));
+  options.sets.insert(options.sets.begin(), "checkpoint.every_seconds=2");
+  ASSIGN_OR_RETURN(const JobConfig job, JobOfTwos(call.install_dir, options.sets, options.rows));
   Killer killer(options);
-  ASSIGN_OR_RETURN(const JobRun run,
-                   RunJob(job, line, [&killer](const StatusAnswer& status, Launcher* launcher) {
-                     return killer.Watch(status, launcher);
-                   }));
+  ASSIGN_OR_RETURN(
+      const JobRun run,
+      RunJob(job, RunFlags(), [&killer](const StatusAnswer& status, Launcher* launcher) {
+        return killer.Watch(status, launcher);
+      }));
   const int code = PrintEnd(run.end);
   if (code != 0) return code;
   if (run.end.kind != RunEnd::DISMISSED || killer.restarts().size() < killer.deaths().size()) {
