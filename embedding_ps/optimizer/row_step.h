@@ -17,12 +17,13 @@
 
 namespace satrap {
 
-// Whole numbers that f32 holds without a gap.
+// The largest number up to which f32 holds every whole number.
 inline constexpr int64_t kMostExactCount = int64_t{1} << 24;
-// Their successors, up to the largest float.
+// The number of floats above that.
 inline constexpr int64_t kLargerFloats = 0x7f7fffff - 0x4b800000;
 inline constexpr int64_t kRowStepPeriod = kMostExactCount + kLargerFloats + (int64_t{254} << 23);
-// An Update arrives at most max_staleness steps, which is at most 256, after its part was trained.
+// An Update arrives at most max_staleness steps after its part was trained, and max_staleness is at
+// most 256.
 inline constexpr int64_t kMostStepsLate = 256;
 // A row that is up to this many steps ahead means a late part or another run's row; a row further
 // ahead is a period behind.

@@ -96,7 +96,7 @@ TEST(EmbeddingTableTest, RowBelongsToItsKeyWhateverElseIsAbsent) {
   for (uint64_t i = 0; i < 500; ++i) keys.push_back(Mix64(i));
   const std::vector<float> gradients = Gradients(keys.size(), 3);
   table->Update(keys, gradients, {}, StepContext());
-  // Present and absent keys in turn, backwards.
+  // Present and absent keys alternate, in descending order of their ids.
   std::vector<uint64_t> asked;
   for (uint64_t i = 500; i-- > 0;) {
     asked.push_back(Mix64(i));

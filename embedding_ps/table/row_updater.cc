@@ -100,7 +100,7 @@ int RowUpdater::LastStepOffset(const TableConfig& config, int segment) const {
   const RowLayout::Segment& at = layout_.segments()[segment];
   const SegmentPolicy& policy = segments_[segment];
   if (policy.keeps_last_step) return at.state_offset + at.state_size - 1;
-  // The last float of its state is the row's last step (sgd_l1.cc).
+  // With sgd_l1 the last float of the state is the row's last step (sgd_l1.cc).
   if (!config.segments(segment).optimizer().has_sgd_l1()) return kNoOffset;
   return at.state_offset + policy.optimizer_state_size - 1;
 }

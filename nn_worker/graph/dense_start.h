@@ -25,8 +25,8 @@ namespace satrap {
 // part, low + 2^24 * high. A run that has nothing to keep saves none.
 inline constexpr char kDenseStartName[] = "#warm_start";
 absl::optional<NamedArray> EncodeStart(const DenseStart& start);
-// Removes it from the arrays of a checkpoint; zeros if there is none. DATA_LOSS if it is not what
-// EncodeStart makes.
+// Removes the DenseStart from the arrays of a checkpoint and returns it; zeros if there is none.
+// DATA_LOSS if it is not what EncodeStart makes.
 absl::StatusOr<DenseStart> TakeStart(std::vector<NamedArray>* arrays);
 
 // An array of the network that a run trains.

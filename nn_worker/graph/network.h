@@ -61,8 +61,8 @@ class Network {
   int num_inputs() const;
   // (max_samples, values of one sample); of candidates (max_candidates, dim). Empty if unread.
   Tensor input_view(int input) const;
-  // The same shape, valid after Backward for the rows of the part. Empty for "numeric", for lengths
-  // and for inputs that no layer reads.
+  // The gradient of an input, of the same shape, valid after Backward for the rows of the part.
+  // Empty for "numeric", for lengths and for inputs that no layer reads.
   Tensor input_gradient(int input) const;
   Backend* backend() const;  // what the views are memory of
 

@@ -270,7 +270,8 @@ TEST(NetworkCaptureTest, ScoresAndLoadedWeightsInBetweenAreSeen) {
       scores.push_back(network->Score(kSamples));
     });
     EXPECT_EQ(launches, 5);
-    // Without and with graphs, with own kernels and with plans.
+    // Two scores of each run: own kernels without graphs and with them, then plans without and
+    // with.
     ASSERT_EQ(scores.size(), 8u);
     for (const size_t i : {0, 1, 4, 5}) EXPECT_EQ(scores[i], scores[i + 2]);
   }
@@ -315,7 +316,7 @@ std::unique_ptr<Backend> TightBackend(const Job& job) {
   return backend(std::make_shared<DeviceMeter>(meter->Read().peak_bytes + 1));
 }
 
-// Evaluations of many sizes, each with lists of its own, push those of the captured pass out.
+// Evaluations of many sizes, each with lists of its own, overwrite the lists of the captured pass.
 TEST(NetworkCaptureTest, ListsThatAreWrittenOverAreSeen) {
   Job job;
   job.model = kDots;

@@ -147,7 +147,7 @@ PreparedLinear* NetworkGraph::InputRelu(int node) const {
   return graph_.nodes[tensor.producer].layer->relu_product();
 }
 
-// What a pass needs besides operations: nothing of it is captured.
+// Prepares what a pass needs besides operations: nothing of it is captured.
 void NetworkGraph::BeginPass(int64_t samples, const PassContext& pass) {
   CHECK(samples >= 0 && samples <= options_.max_samples) << samples;
   CHECK(pass.candidates >= 0 && pass.candidates <= options_.inputs.max_candidates);

@@ -20,7 +20,7 @@
 
 namespace satrap {
 
-// Of one network. Nothing is owned.
+// The parts of one network that are saved. Nothing is owned.
 struct SavedParts {
   const NetworkOptions& options;
   NetworkValues* values;

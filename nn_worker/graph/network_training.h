@@ -40,7 +40,7 @@ class NetworkTraining {
   Tensor control() const { return control_; }      // of the last step, with the next one's scale
   const GradientScale& gradient_scale() const { return gradient_scale_; }
   const DenseOptimizer& optimizer() const { return optimizer_; }
-  // Of a run that began from a model.
+  // Set in a run that began from a model.
   const DenseStart& start() const { return start_; }
   void set_start(const DenseStart& start) { start_ = start; }
   void AppendState(std::vector<KeptArray>* kept) const;

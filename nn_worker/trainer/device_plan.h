@@ -1,4 +1,4 @@
-// What a job's rank takes of a device's memory, known before it has one.
+// The device memory that a rank of a job needs, known before the rank has a device.
 // device_rehearsal.h makes the plan.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_DEVICE_PLAN_H_

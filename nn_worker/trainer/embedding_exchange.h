@@ -12,8 +12,8 @@
 //
 // Owns scratch memory, here and on the backend, that grows to the largest part.
 //
-// Thread-compatible, except that Prepare may run on another thread beside any other call, even a
-// Prepare of the other slot, as long as nobody else uses its slot.
+// Thread-compatible, except that Prepare may run on another thread at the same time as any other
+// call, even a Prepare of the other slot, as long as nobody else uses its slot.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_EMBEDDING_EXCHANGE_H_
 #define SATRAP_NN_WORKER_TRAINER_EMBEDDING_EXCHANGE_H_

@@ -204,7 +204,7 @@ TEST(EmbeddingExchangeTest, GivesTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-// What the network's inputs and the answer's gradients are on a backend, without its own network.
+// The network's inputs and the answer's gradients, as they are computed on a backend.
 struct Exchanged {
   std::vector<float> inputs, gradients;
 };

@@ -58,7 +58,7 @@ class HeldValues {
  public:
   // Where operations find the values of `host`: there, if they can, else in a copy that is enqueued
   // in DeviceQueue::kCopiesIn. `host` must stay until the copy has been made, and the values of the
-  // call before must be out of use. RESOURCE_EXHAUSTED.
+  // previous call must no longer be used. RESOURCE_EXHAUSTED.
   absl::StatusOr<void*> Hold(DeviceMemory* device, absl::Span<const uint8_t> host) {
     // Operations only read the values.
     void* const view = device->DeviceView(const_cast<uint8_t*>(host.data()));

@@ -298,13 +298,13 @@ std::vector<double> NetworkTrainer::Rep::Outputs(size_t samples) {
 }
 
 absl::StatusOr<MetricValues> NetworkTrainer::Rep::Merge() {
-  // Before the barrier: when rank 0 has the metrics, every rank's file is whole.
+  // Closed before the barrier, so that every rank's file is whole when rank 0 has the metrics.
   if (options.predictions != nullptr) RETURN_IF_ERROR(options.predictions->Close());
   return evaluation.Merge(options.collective);
 }
 
-// Only rank 0 knows how the embedding PSs fare, and the second collective tells the others. Its
-// bytes are what CutMarked says.
+// Only rank 0 knows how the embedding PSs fare, so a second collective sends the others the fields
+// of CutMarked, as bytes.
 absl::StatusOr<CutMarked> NetworkTrainer::Rep::BeginCut(CutPlan plan, CutEngine::Ended ended) {
   ASSIGN_OR_RETURN(const std::vector<std::string> released,
                    options.collective->AllGatherBytes(plan.released.SerializeAsString()));

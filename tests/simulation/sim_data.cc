@@ -171,7 +171,7 @@ WorldShape WorldShape::WithOtherReplicas(int life) const {
   SplitMix64 random(RandomBits(seed, life, 82));
   using satrap::simulation::Draw;
   WorldShape other = *this;
-  // What the samples and their order depend on, lanes and batch size among it, stays.
+  // All that the samples and their order depend on stays, lanes and batch size included.
   other.loaders = Draw(&random, 1, ordered ? std::min(lanes, 2) : 2);
   other.workers = Draw(&random, 1, 3);
   other.ps = Draw(&random, 1, 2);

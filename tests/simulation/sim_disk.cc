@@ -49,14 +49,14 @@ struct SimDisk::Node {
   explicit Node(Kind kind) : kind(kind) {}
 
   const Kind kind;
-  // Of a file.
+  // Used by files.
   std::vector<const SimDiskLock*> locks;  // those that are there, held or not
   std::string bytes;
   std::string durable;
   bool spoilt = false;  // a Sync has failed
-  // Of a link.
+  // Used by links.
   std::string target;
-  // Of a folder.
+  // Used by folders.
   Entries entries;
   Entries durable_entries;
   std::vector<Change> changes;

@@ -119,7 +119,7 @@ void Life::MakeCoordinator() {
   options.unix_ms = [this] { return loop_->NowUs() / 1000; };
   options.warn = [](const std::string&) {};
   coordinator_ = std::make_unique<CoordinatorEngine>(*std::move(claimed_), options);
-  // The watch stands before the plant: it must hear what members hear, true or not.
+  // The watch comes before the plant, so that it hears what members hear, true or not.
   rpc::Handler* handler = crew_.Keep(std::make_unique<CoordinatorWatch>(
       planting_.BeforeCoordinator(coordinator_.get(), job_.run_dir(), coordinator_disk_.get()),
       crew_.coordinator(), surroundings_.told));
@@ -211,7 +211,7 @@ void Life::MakeRank(int i) {
       planting_.TrainerOf(i, training_->trainer(i)), planting_.ObserverOf(&observers_[i]),
       crew_.FailureSinkOf(NN_WORKER, i),
       [this, i, process](const RunResult& result) {
-        // A rank that was killed within this task runs on to its end and tells nobody.
+        // A rank that was killed within this task runs on to its end but reports to nobody.
         if (!process->alive()) return;
         results_.push_back(planting_.ResultOf(result));
         if (i == 0) crew_.SeatOf(NN_WORKER, 0).member->Finish(result);

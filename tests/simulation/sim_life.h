@@ -135,7 +135,7 @@ class Life {
   std::unique_ptr<SimTraining> training_;
   std::vector<RecordingObserver> observers_;  // by rank
   std::map<Stream, uint32_t> last_epochs_;    // of PutBatches
-  // By index; null as long as the process has not come so far.
+  // Null until the process has made it; the lists are by index.
   std::unique_ptr<CoordinatorEngine> coordinator_;
   std::vector<std::unique_ptr<PsEngine>> pss_;
   std::vector<std::unique_ptr<EmbeddingWorkerEngine>> workers_;

@@ -1,5 +1,5 @@
-// What RoleRuntime (common/role/role_runtime.h) is around an engine, in the simulation: a member of
-// a run that registers, sends heartbeats, learns that all are ready, reports failures, and exits.
+// Stands in for RoleRuntime (common/role/role_runtime.h) around an engine: a member of a run that
+// registers, sends heartbeats, learns that all are ready, reports failures, and exits.
 //
 //     Start -> registered: load what the answer says, then Ready
 //           -> joined: every member is ready; connect to peers and begin
@@ -12,8 +12,9 @@
 // A member that exits with another code than 0 takes its process along. One that exits with 0
 // leaves it as it is, so that checks can read what it holds.
 //
-// As in RoleRuntime, time in which the process itself stood still is not the coordinator's silence,
-// and a failure that only says that a peer is of another generation is not reported.
+// As in RoleRuntime, time in which the process itself stood still does not count as the
+// coordinator's silence, and a failure that only says that a peer is of another generation is not
+// reported.
 //
 // Not thread-safe: it lives on the SimLoop's thread. It must outlive the loop's tasks.
 

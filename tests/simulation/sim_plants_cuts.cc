@@ -69,7 +69,8 @@ class LateBeginCuts final : public rpc::Handler {
     if (method == rpc::kBeginCut) {
       BeginCutRequest begin;
       CHECK(begin.ParseFromString(request.header));
-      // One copy for a cut. It comes by this Handle again, as an attempt like the others.
+      // Sends one copy for each cut. The copy comes through this Handle again, as an attempt like
+      // others.
       if (copies_.count(begin.cut()) == 0) {
         loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(kLateUs)),
                          [this, request] { Handle(rpc::kBeginCut, request, [](const auto&) {}); });

@@ -37,7 +37,7 @@ std::unique_ptr<rpc::Handler> NewEarlyCommitAnswers(rpc::Handler* coordinator, S
 // The ledger of a rank 0 that forgets what was handed over with a cut when that cut is abandoned.
 class ForgetfulLedger {
  public:
-  // What the generation begins with.
+  // Starts from the ledger that the generation begins with.
   void Start(LedgerState ledger) { start_ = std::move(ledger); }
   // Once for each rank and cut, in the order of the cuts.
   void HandOver(const CutPlan& plan) { handed_over_.push_back(plan); }

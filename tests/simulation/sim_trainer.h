@@ -65,7 +65,7 @@ class SimTraining {
 
   StepTrainer* trainer(int rank);
 
-  // The tables of this life; unordered: told what the embedding PSs apply.
+  // The tables of this life. In unordered worlds they must be told what the embedding PSs apply.
   SimTables* tables() { return &tables_; }
   const SimTables& tables() const { return tables_; }
 

@@ -290,7 +290,7 @@ class CpuHalfBackend final : public HostBackend {
     return onednn_ != nullptr && AreBf16(x, w) && w.rows > 0 && w.cols > 1;
   }
 
-  // What a thread of the pool computes a block with.
+  // What a thread of the pool uses to compute a block.
   struct Worker {
     ForkJoinPool pool{1};
     const std::unique_ptr<Backend> inner = NewCpuBackend(&pool);
@@ -411,7 +411,7 @@ void CpuHalfBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   HalfOperation whole(&memory_);
   const float* const w = FloatsOf(whole.Read(args.w));
   const int64_t blocks = std::max<int64_t>(1, (samples + kBlockRows - 1) / kBlockRows);
-  // A row for each block: of dw, and the value of db.
+  // One row for each block: its sums for dw, then its sum for db.
   const Tensor sums = whole.Scratch(blocks, in + 1);
   RunBlocks(samples, [&](HalfOperation& operation, Backend&) {
     const int64_t rows = operation.rows();

@@ -35,7 +35,7 @@ enum class HalfProducts {
 // oneDNN's on a CPU with AMX; else those of AVX512_BF16, if the CPU has it; else of F32.
 HalfProducts FastestHalfProducts();
 
-// As NewCpuBackend (cpu_backend.h). `hooks`: of products by oneDNN.
+// As NewCpuBackend (cpu_backend.h). `hooks` are for products by oneDNN.
 std::unique_ptr<Backend> NewCpuHalfBackend(int compute_threads,
                                            HalfProducts products = FastestHalfProducts(),
                                            OneDnnHooks hooks = {});

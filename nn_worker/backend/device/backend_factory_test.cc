@@ -109,7 +109,7 @@ TEST(BackendFactoryTest, ScratchMemoryGrowsAsFarAsTheLimitHasRoom) {
   need.scratch_bytes = 4096;
   const auto made = Make(OnDevice(NnWorkerConfig::HOST, 10000), need, &pool);
   ASSERT_TRUE(made.ok()) << made.status();
-  // 16 bytes an id: twofold would be too much.
+  // 300 ids of 16 bytes fit; twice as much would not.
   const absl::Status reserved = made->backend->ReserveScatter(300);
   EXPECT_TRUE(reserved.ok()) << reserved;
   EXPECT_EQ(made->meter->Read().bytes, 4096 + 4800);

@@ -36,8 +36,8 @@ struct NamedFactory {
   BackendFactory make;
 };
 
-// Own kernels alone; plans in every order; and a library that refuses one thing, every fusion, or
-// all.
+// Backends with our own kernels alone, with plans in every order, and with a library that refuses
+// one thing, every fusion, or all.
 std::vector<NamedFactory> Libraries() {
   std::vector<NamedFactory> factories = {{"Kernels", [] { return NewHostDeviceBackend({}); }}};
   for (const HostDeviceOptions& options : EveryOrder()) {

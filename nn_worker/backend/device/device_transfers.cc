@@ -251,7 +251,7 @@ void DeviceTransfers::Sync() {
   Deliver();
 }
 
-// What is enqueued runs in order, so an operation that writes over the scratch memory of an earlier
+// What is enqueued runs in order, so an operation that overwrites the scratch memory of an earlier
 // one comes after it. A larger block leaves the smaller one to what still uses it.
 void* DeviceTransfers::ScratchBytes(int64_t bytes) {
   if (capturing_) {

@@ -68,7 +68,7 @@ class DeviceTransfers {
   // As ReserveScratch, for what differs from part to part: growing memory at least doubles where
   // there is room.
   absl::Status GrowScratch(int64_t bytes);
-  // Before the first operation: what the tables need. RESOURCE_EXHAUSTED.
+  // Takes the memory that the tables need, before the first operation. RESOURCE_EXHAUSTED.
   absl::Status ReserveTables(int64_t table_bytes, int64_t part_table_bytes);
   // Device memory of `count` values, aligned to 64, which the next call of this or of a copy may
   // hand out again: what is enqueued before that call may use it.
