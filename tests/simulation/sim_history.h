@@ -134,7 +134,7 @@ class History {
   // State of the last reading of the log.
   uint64_t generation_ = 0;
   bool is_kept_ = false;                // whether a COMPACTED entry holds the entry that is read
-  bool dropped_ = false;                // whether the job of the newest generation was
+  bool dropped_ = false;                // whether the job of the newest generation was dropped
   std::map<uint64_t, JobConfig> jobs_;  // of generations, as far as the log has them
   uint64_t ran_ = 0;                    // the last generation that did
   std::set<std::string> cuts_in_log_;
