@@ -92,8 +92,8 @@ void SimCrew::Add(Role role, int index, Duties duties) {
 void SimCrew::OnRegistered(Seat* seat, const RegisterAnswer& answer,
                            const std::function<void()>& load) {
   seat->begin = answer;
-  // The next life's coordinator took this process for one of its own, which it is not: it does
-  // nothing but send heartbeats.
+  // The next life's coordinator mistook this process for one of its own. The process does nothing
+  // but send heartbeats.
   if (answer.envelope().generation() != generation_) return;
   envelope_ = answer.envelope();
   surroundings_.planting->SetEnvelope(envelope_);

@@ -1,7 +1,7 @@
 // The crew of a life: its processes, the disk and kill points of each, what each one is as a member
 // of the run, and how the first of them ended.
 //
-// A member is given what it does when it has registered (load) and when all members are ready
+// A member is given what to do when it has registered (load) and when all members are ready
 // (begin). One that fails or exits takes its process along; the crew keeps the first exit before
 // Doom. It owns the channels and handlers of its processes, which engines use: it must outlive them
 // and the loop's tasks.
@@ -38,7 +38,7 @@
 
 namespace satrap::simulation {
 
-// By the simulated clock; a world that has not ended by then is stuck.
+// The limit of a world by the simulated clock; a world that has not ended by then is stuck.
 constexpr int64_t kTimeLimitUs = int64_t{600} * 1000 * 1000;
 
 // Short, so that a simulated minute holds many retries. Silence never ends a call: what the network
@@ -94,7 +94,7 @@ class SimCrew {
   void Add(Role role, int index, Duties duties);
   // All members register.
   void Start();
-  // A member, any of them, reports that a peer is away; does nothing if it is dead or has not
+  // A member, chosen by `any`, reports that a peer is away; does nothing if it is dead or has not
   // registered.
   void ReportFailure(uint64_t any);
   // From now on nobody is expected to succeed.

@@ -45,7 +45,8 @@ Life::Life(const Surroundings& surroundings, Start start)
       pss_(start.shape.ps),
       workers_(start.shape.workers),
       ranks_(start.shape.ranks) {
-  // Those of earlier lives that led to the cut, so that the checks of the end see all of the run.
+  // Begins with the validations of earlier lives that led to the cut, so that the checks at the end
+  // see the whole run.
   for (RecordingObserver& observer : observers_) observer.validations = from_.validations;
   AddMembers();
   std::vector<SimProcess*> ranks;
@@ -119,7 +120,7 @@ void Life::MakeCoordinator() {
   options.unix_ms = [this] { return loop_->NowUs() / 1000; };
   options.warn = [](const std::string&) {};
   coordinator_ = std::make_unique<CoordinatorEngine>(*std::move(claimed_), options);
-  // The watch stands before the plant: it must hear what members hear, true or not.
+  // The watch comes before the plant, so that it hears what members hear, true or not.
   rpc::Handler* handler = crew_.Keep(std::make_unique<CoordinatorWatch>(
       planting_.BeforeCoordinator(coordinator_.get(), job_.run_dir(), coordinator_disk_.get()),
       crew_.coordinator(), surroundings_.told));
@@ -146,8 +147,8 @@ void Life::MakePs(int i) {
     pss_[i]->Preload();
     return ServePs(i);
   }
-  // From its own disk, whose reads may fail or stop with the process. Until then nobody listens
-  // here.
+  // The PS loads from its own disk, whose reads may fail or stop with the process. It does not
+  // listen until it has loaded.
   pss_[i]->Load(seat.begin.cut(), [this, i](const absl::Status& status) {
     if (!status.ok()) return crew_.FailureSinkOf(EMBEDDING_PS, i)(status);
     ServePs(i);
@@ -158,7 +159,7 @@ void Life::ServePs(int i) {
   SimProcess* process = crew_.SeatOf(EMBEDDING_PS, i).process;
   rpc::Handler* handler =
       planting_.BeforePs(i, pss_[i].get(), crew_.SeatOf(EMBEDDING_PS, i).disk.get());
-  // Outermost, so that it sees what workers are told, not what a planted fault does.
+  // The watch is outermost, so that it sees what workers are told, not what a planted fault does.
   if (!shape_.ordered) {
     handler = crew_.Keep(
         std::make_unique<UpdateWatch>(handler, [this, i](uint32_t rank, uint64_t number) {
@@ -189,7 +190,8 @@ void Life::MakeWorker(int i) {
   auto engine = EmbeddingWorkerEngine::Create(planting_.JobOf(EMBEDDING_WORKER, job_), options);
   CHECK_OK(engine.status());
   workers_[i] = *std::move(engine);
-  // It counts what comes to a worker before the plant, which may add calls of its own.
+  // The watch comes before the plant, which may add calls of its own, so it counts only what comes
+  // to the worker.
   rpc::Handler* handler = crew_.Keep(std::make_unique<PutBatchWatch>(
       planting_.BeforeWorker(workers_[i].get()), crew_.envelope(), &last_epochs_));
   crew_.Serve(surroundings_.addresses->workers[i], process, rpc::kEmbeddingWorkerMethods, handler);
@@ -211,7 +213,7 @@ void Life::MakeRank(int i) {
       planting_.TrainerOf(i, training_->trainer(i)), planting_.ObserverOf(&observers_[i]),
       crew_.FailureSinkOf(NN_WORKER, i),
       [this, i, process](const RunResult& result) {
-        // A rank that was killed within this task runs on to its end and tells nobody.
+        // A rank that was killed within this task runs on to its end but reports to nobody.
         if (!process->alive()) return;
         results_.push_back(planting_.ResultOf(result));
         if (i == 0) crew_.SeatOf(NN_WORKER, 0).member->Finish(result);
@@ -299,7 +301,7 @@ void Life::Restore(const std::string& cut, std::function<void(absl::Status)> don
 
 // The parts that an embedding worker has accepted and not handed out are bounded.
 void Life::CheckQueueCapacity() {
-  // One each for validation and test.
+  // One queue each for validation and test, besides those of the train stream.
   const uint64_t queues = 2 + (shape_.ordered ? shape_.lanes * shape_.ranks : 1);
   for (const auto& worker : workers_) {
     if (worker == nullptr) continue;  // it has not begun
@@ -334,7 +336,7 @@ void Life::CheckEnd() {
   finished.observers = &observers_;
   finished.stop_wished_at = stop_wished_at_;
   finished.last_epochs = last_epochs_;
-  // All training lies in a cut at the end, the last steps included.
+  // At the end a cut holds all training, the last steps included.
   const History& history = *surroundings_.history;
   if (history.StateOf(history.newest_cut()).steps != training_->counted_steps()) {
     surroundings_.violated(absl::StrCat("the last cut, ", history.newest_cut(), ", is not of step ",
