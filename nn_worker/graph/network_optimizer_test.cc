@@ -120,11 +120,11 @@ TEST(NetworkOptimizerTest, EveryKindLowersTheLossAndGoesOnFromASaveBitByBit) {
   for (const std::string kind : kEveryKind) {
     const bool scales = kind.substr(0, 8) != "adadelta";
     const std::string text = (scales ? "learning_rate: 0.02 " : "learning_rate: 1 ") + kind;
-    Trained first(text);
+    Trained first(text, DType::kF32, kModel, NewCpuHalfBackend(1));
     const double before = first.Train(0);
     for (int64_t step = 1; step < 60; ++step) first.Train(step);
     EXPECT_LT(first.Train(0), 0.9 * before) << kind;
-    Trained second(text);
+    Trained second(text, DType::kF32, kModel, NewCpuHalfBackend(1));
     const std::string saved = first->Save();
     ASSERT_TRUE(second->Load(saved, Network::LoadScope::kAll).ok()) << kind;
     first.Train(61);
@@ -256,8 +256,15 @@ TEST(NetworkOptimizerTest, AveragesAreTheMeanOfTheFormula) {
 }
 
 TEST(NetworkOptimizerTest, EvaluationsUseAveragesAndTrainingDoesNot) {
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    Trained averaged(kAveraged, dtype), plain(kNotAveraged, dtype);
+  for (const auto& [dtype, on_device] : {std::pair(DType::kF32, false),
+                                         {DType::kBF16, false},
+                                         {DType::kF32, true},
+                                         {DType::kBF16, true}}) {
+    const auto backend = [on_device = on_device] {
+      return on_device ? NewHostDeviceBackend({}) : NewCpuHalfBackend(1);
+    };
+    Trained averaged(kAveraged, dtype, kModel, backend());
+    Trained plain(kNotAveraged, dtype, kModel, backend());
     for (int64_t step = 0; step < 20; ++step) {
       EXPECT_EQ(averaged.Train(step), plain.Train(step)) << step;
       if (step % 5 == 0) averaged.Logits();
@@ -273,7 +280,7 @@ TEST(NetworkOptimizerTest, EvaluationsUseAveragesAndTrainingDoesNot) {
       array.name.resize(mark);
       means.push_back(array);
     }
-    Trained fixed(kNotAveraged, dtype);
+    Trained fixed(kNotAveraged, dtype, kModel, backend());
     ASSERT_TRUE(fixed->Load(EncodeArrays(means), Network::LoadScope::kModel).ok());
     EXPECT_EQ(averaged.Logits(), fixed.Logits());
   }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/check.h"
 #include "common/numeric/random.h"
@@ -69,7 +70,7 @@ NetworkOptions Options(const std::string& model, Backend* backend, Collective* c
   options.optimizer.set_learning_rate(0.1f);
   // The gradient of a bias before batch norm is 0 but for rounding, which Adagrad would turn into
   // steps of full size.
-  if (model == kBatchNorm) {
+  if (absl::StrContains(model, "batch_norm")) {
     options.optimizer.mutable_sgd();
   } else {
     options.optimizer.mutable_adagrad();
