@@ -136,7 +136,7 @@ class History {
   bool is_kept_ = false;                // whether a COMPACTED entry holds the entry that is read
   bool dropped_ = false;                // whether the job of the newest generation was dropped
   std::map<uint64_t, JobConfig> jobs_;  // of generations, as far as the log has them
-  uint64_t ran_ = 0;                    // the last generation that did
+  uint64_t ran_ = 0;                    // the last generation that ran
   std::set<std::string> cuts_in_log_;
   std::string newest_cut_;
   bool finished_ = false;
