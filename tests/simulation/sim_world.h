@@ -36,11 +36,11 @@ struct WorldResult {
   int cuts = 0;  // in the log
   int64_t failed_writes = 0;
   int64_t failed_reads = 0;
-  int cuts_abandoned_at_log = 0;   // because of the log, or of an unreadable file
-  bool compacted = false;          // the log was compacted
-  int jobs_that_cannot_begin = 0;  // generations of such jobs
-  int rival_claims = 0;            // of generations that two coordinators claimed at once
-  int pinned_reads = 0;            // by another command, of cuts that it had pinned
+  int cuts_abandoned_at_log = 0;          // because of the log, or of an unreadable file
+  bool compacted = false;                 // the log was compacted
+  int jobs_that_cannot_begin = 0;         // generations of such jobs
+  int rival_claims = 0;                   // of generations that two coordinators claimed at once
+  int pinned_reads = 0;                   // by another command, of cuts that it had pinned
   int64_t requests_to_the_next_life = 0;  // from processes that outlived their life, or under way
 };
 
