@@ -65,7 +65,7 @@ class History {
   History(const WorldShape& shape, ReadCut read_cut, IsThere is_there,
           std::function<void(std::string)> violated);
 
-  // Once for each cut that is begun, at its first BeginCut, whatever becomes of it.
+  // Call once for each cut that is begun, at its first BeginCut, whatever becomes of it.
   void OnMark(const std::string& cut, SimTraining::State state);
   // The coordinator has told rank 0 that it could not commit the cut, or has told a member that the
   // generation is over. The cut, and later cuts of the generation, must never be in the log.
