@@ -345,7 +345,7 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
     RETURN_IF_ERROR(BeginFromModel(runtime, &start, network.get(), trainer_options.collective,
                                    cuts.get(), &trainer));
   }
-  start = StartModel();  // all roles have loaded: its run may remove it, and its memory is free
+  start = StartModel();  // all roles have loaded it: its run may remove it, and its memory is freed
   Progress progress(
       runtime.executor(), [&trainer] { return trainer.RecentAuc(); }, write_line,
       runtime.envelope().generation(), ShownPosition(job, runtime.position()));

@@ -12,7 +12,7 @@ namespace {
 struct RmspropConstants {
   float learning_rate;
   float rho;
-  float epsilon_in_root;  // one of the two is 0
+  float epsilon_in_root;  // this or the next is 0
   float epsilon_outside;
   float momentum;
 };

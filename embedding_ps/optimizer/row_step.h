@@ -5,7 +5,7 @@
 // The float of a last step is 0 until the first one. Then step s, modulo kRowStepPeriod, is the
 // float of that rank in this order: the whole numbers 1 to 2^24, the floats above them, the
 // negative floats that are not subnormal. In hybrid the parts of a step arrive one by one, and a
-// late one may arrive after parts of later steps: for the row its step has passed already.
+// late one may arrive after parts of later steps. The row has then passed the late part's step.
 //
 // Thread-safe: functions of their arguments.
 

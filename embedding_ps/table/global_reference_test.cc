@@ -57,7 +57,7 @@ struct Reference {
       }
       case SparseOptimizerConfig::kSgdL1: {
         const double l1 = config.sgd_l1().l1();
-        a += rate * l1;  // owed by all
+        a += rate * l1;  // all weights owe it
         const double z = w - rate * g;
         if (z > 0) w = std::max(0.0, z - (a + b));
         if (z < 0) w = std::min(0.0, z + (a - b));

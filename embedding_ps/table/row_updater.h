@@ -133,12 +133,12 @@ class RowUpdater {
   bool needs_sample_counts_ = false;
   bool needs_part_share_ = false;
   bool is_global_ = false;
-  bool is_dense_ = false;       // the rule of any segment
-  bool needs_sweep_ = false;    // of any segment
-  bool has_last_step_ = false;  // semantics GLOBAL; of any segment
+  bool is_dense_ = false;       // whether the rule of any segment is
+  bool needs_sweep_ = false;    // whether any segment does
+  bool has_last_step_ = false;  // whether any segment has one; only with semantics GLOBAL
   LearningRateSchedule schedule_;
-  bool normalises_ = true;       // divides by the step's normalizer
-  bool only_normalises_ = true;  // and no rule does more
+  bool normalises_ = true;       // gradients are divided by the step's normalizer
+  bool only_normalises_ = true;  // no rule does more than that
 };
 
 }  // namespace satrap

@@ -55,7 +55,7 @@ class ShardCut {
   // The nth partition of the shard.
   struct Partition {
     uint64_t next = 0;  // low bits of the first ordinal that the writer has not passed; 2^52: ended
-    uint32_t newest = RowArena::kMaxRows;  // place of the newest copy that is not sorted; none
+    uint32_t newest = RowArena::kMaxRows;  // place of the newest unsorted copy; this: none
     std::vector<Copy> sorted;  // copies that are not written yet, the smallest ordinal last
   };
 

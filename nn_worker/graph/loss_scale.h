@@ -23,7 +23,7 @@ namespace satrap {
 // What the gradients of sums over samples are multiplied by, from a step on.
 struct GradientScale {
   float scale = 1;           // of the next step
-  uint32_t clean_steps = 0;  // finite ones in a row since it changed
+  uint32_t clean_steps = 0;  // finite steps in a row since the scale changed
   GradientScaleRule rule;    // how it moves; by default never
 
   bool moves() const { return rule.growth_steps > 0; }

@@ -64,7 +64,7 @@ class Network {
   // The gradient of an input, of the same shape, valid after Backward for the rows of the part.
   // Empty for "numeric", for lengths and for inputs that no layer reads.
   Tensor input_gradient(int input) const;
-  Backend* backend() const;  // what the views are memory of
+  Backend* backend() const;  // owns the memory of the views
 
   // Computes the outputs of rows [0, samples) of the inputs, and of rows [0, pass.candidates) of
   // those of the part. An evaluation uses no collective, takes averaged weights if there are some
@@ -98,9 +98,9 @@ class Network {
   absl::Status StartReduce();
   // Waits for the sums. REQUIRES: StartReduce
   absl::Status FinishReduce();
-  // Count gradients of parameters (this rank's; after the reduction all ranks') and of inputs, as
-  // they are, with the gradient scale. Wait for the backend.
-  int64_t CountGradientsBeyond(float limit);  // in magnitude, or NaN
+  // Count gradients of parameters (this rank's; after the reduction all ranks') and of inputs, with
+  // the gradient scale still in them. Wait for the backend.
+  int64_t CountGradientsBeyond(float limit);  // whose magnitude is above it, or that are NaN
   int64_t CountNonFiniteGradients();
 
   // The sum of the squares of the gradients as Step(step, totals) takes them: normalised, with L2

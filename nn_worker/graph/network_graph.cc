@@ -134,8 +134,8 @@ void NetworkGraph::BindNodes() {
 }
 
 // Backward runs the nodes from last to first, so the first reader in the order of Forward is the
-// last to add to a gradient. Layers are bound in the order of Forward, so the layer that made it is
-// bound.
+// last to add to a gradient. Layers are bound in the order of Forward, so the layer that made the
+// input is bound already.
 PreparedLinear* NetworkGraph::InputRelu(int node) const {
   const std::vector<int>& inputs = graph_.nodes[node].inputs;
   if (inputs.empty() || std::count(inputs.begin(), inputs.end(), inputs[0]) > 1) return nullptr;

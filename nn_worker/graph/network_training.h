@@ -67,7 +67,7 @@ class NetworkTraining {
   Tensor gradients_;
   std::vector<Tensor> slots_;  // (1, size) each
   Tensor control_;
-  GradientScale gradient_scale_;  // what the control says of it
+  GradientScale gradient_scale_;  // as in the control
   Tensor step_sums_;              // (1, kNumStepSums)
   DenseStart start_;
   bool reducing_ = false;               // between StartReduce and FinishReduce

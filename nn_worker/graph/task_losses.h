@@ -91,7 +91,7 @@ class TaskLosses {
   Backend* backend_;
   std::vector<Memory> memory_;  // by task
   std::vector<Given> given_;    // by task, of the last Set
-  double weight_ = 0;           // of LossSums, unless the only task's operation computes it
+  double weight_ = 0;           // LossSums.weight, unless the only task's operation computes it
   std::vector<float> scaled_;
   std::vector<uint32_t> items_;  // of the columns
   std::vector<float> log_q_;

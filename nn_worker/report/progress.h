@@ -65,7 +65,7 @@ class Progress final : public RankObserver {
     int64_t begin_us = 0;
     uint64_t steps = 0;
     uint64_t samples = 0;
-    double weight = 0;  // of the steps that were finite, as `loss`
+    double weight = 0;  // of the steps that were finite; so is `loss`
     double loss = 0;
     uint64_t parts = 0;
     uint64_t staleness_sum = 0;

@@ -79,7 +79,7 @@ class EmbeddingExchange {
   struct Sent {
     std::vector<int> features;  // in the order of their ids
     int table = 0;
-    bool by_row = false;  // of a table's rows
+    bool by_row = false;  // the gradients are those of a table's rows
   };
   // The memory for the sums of one Sent, for both slots.
   struct SumsMemory {
@@ -107,7 +107,7 @@ class EmbeddingExchange {
     std::vector<FeatureExchange> candidates;
     std::vector<Inverse> inverses;                  // by Sent
     std::vector<void*> host_sums, sums_on_backend;  // by Sent; null: unused
-    std::unique_ptr<BackendEvent> copied;           // in
+    std::unique_ptr<BackendEvent> copied;           // the copies in have been made
   };
 
   // Calls body(begin, end) for blocks that make up [0, count), on `pool` unless that is null.

@@ -47,7 +47,7 @@ class NetworkTrainer::Preparation {
   Preparation(PartInput input, int slot) : input(std::move(input)), slot(slot) {}
 
   const PartInput input;
-  const int slot;  // of the exchange
+  const int slot;  // of the exchange, in which it is prepared
   // Valid once it is prepared.
   PartView view;
 

@@ -44,7 +44,7 @@ struct PartLayout {
   // The feature whose items are candidates (ModelConfig.candidates); -1: none.
   int candidate_feature = -1;
   std::vector<SegmentLayout> candidate_segments;  // empty if none are drawn
-  bool log_q = false;                             // comes with parts
+  bool log_q = false;                             // parts come with log Q
   size_t numerics = 0;
   GraphInputs inputs;
   size_t labels = 1;  // LABEL columns

@@ -39,7 +39,7 @@ class TaskBatch {
   const absl::Span<const ModelTask> tasks_;
   const std::vector<int64_t> num_outputs_;
   const size_t labels_;
-  std::vector<std::vector<float>> columns_, masks_;  // by task; unused where the part's serve
+  std::vector<std::vector<float>> columns_, masks_;  // by task; unused if the part's own serve
   std::vector<LossTargets> targets_;
 };
 

@@ -49,7 +49,7 @@ absl::Status LoadTables(const std::string& directory, PsControlClient* embedding
   return loaded.get_future().get();
 }
 
-// The tables that are taken, with their rows and the features that find some.
+// Describes the tables that are taken, with their rows and the features that find some of these.
 void DescribeTables(const StartModel& model, const JobConfig& job, WarmStartResult* result) {
   for (const TableConfig& table : job.tables()) {
     if (!TakesName(job.warm_start(), table.name())) continue;

@@ -20,9 +20,9 @@ namespace satrap {
 struct WarmStartReport {
   std::vector<std::string> taken;
   std::vector<std::string> fresh;    // named or all, but the model has none
-  std::vector<std::string> ignored;  // the model's that the job has not
+  std::vector<std::string> ignored;  // in the model, but not in the job
   bool has_state = false;            // of the dense optimizer
-  WarmStartResult result;            // the same with rows and features; of rank 0
+  WarmStartResult result;            // the same with rows and features; rank 0 only
 };
 
 // Collective, blocking; before the first step. `model` is what rank 0 has read, and sends to the

@@ -1,5 +1,5 @@
-// The crew of a life: its processes, the disk and kill points of each, what each one is as a member
-// of the run, and how the first of them ended.
+// The crew of a life: its processes, the disk and kill points of each, each one's membership of the
+// run, and how the first of them ended.
 //
 // A member is given what to do when it has registered (load) and when all members are ready
 // (begin). One that fails or exits takes its process along; the crew keeps the first exit before

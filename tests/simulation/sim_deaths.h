@@ -17,7 +17,7 @@ inline constexpr double kCannotBegin = 1234;
 
 // What becomes of one process of a life, in microseconds after the death that ends the life.
 struct ProcessEnd {
-  int64_t stands_still_us = 0;  // first
+  int64_t stands_still_us = 0;  // comes before the death
   int64_t dies_after_us = -1;   // -1: it lives to the end of the world, a zombie
 };
 
@@ -26,7 +26,7 @@ struct LifeEnd {
   enum How {
     kDeath,          // of `victim`; the others follow
     kPower,          // everything dies and the disk loses what was not synced
-    kOtherLauncher,  // the next life begins beside this one, of which nobody dies
+    kOtherLauncher,  // the next life begins while this one lives on
     kFailedWrite,    // one operation on the disk fails
     kStopWish,       // the run is asked to stop, and resumed
     kScaleWish,      // the run is asked for other numbers of replicas
@@ -40,7 +40,7 @@ struct LifeEnd {
   int64_t at_act = 0;
   uint64_t victim = 0;          // of Life::processes, modulo their number
   int64_t nth_operation = 0;    // on the disk, from then on: the one that fails
-  bool in_log = false;          // of the writes in the log's folder
+  bool in_log = false;          // counts only writes in the log's folder
   bool disk_is_full = false;    // else it fails because the disk is broken
   int64_t next_after_us = 0;    // when the next life begins
   bool other_replicas = false;  // the next life has other numbers of replicas

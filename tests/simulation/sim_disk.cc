@@ -50,7 +50,7 @@ struct SimDisk::Node {
 
   const Kind kind;
   // Used by files.
-  std::vector<const SimDiskLock*> locks;  // those that are there, held or not
+  std::vector<const SimDiskLock*> locks;  // those that exist, held or not
   std::string bytes;
   std::string durable;
   bool spoilt = false;  // a Sync has failed

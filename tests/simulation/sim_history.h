@@ -65,7 +65,7 @@ class History {
   History(const WorldShape& shape, ReadCut read_cut, IsThere is_there,
           std::function<void(std::string)> violated);
 
-  // Once for each cut that is begun, at its first BeginCut, whatever becomes of it.
+  // Call once for each cut that is begun, at its first BeginCut, whatever becomes of it.
   void OnMark(const std::string& cut, SimTraining::State state);
   // The coordinator has told rank 0 that it could not commit the cut, or has told a member that the
   // generation is over. The cut, and later cuts of the generation, must never be in the log.
@@ -136,7 +136,7 @@ class History {
   bool is_kept_ = false;                // whether a COMPACTED entry holds the entry that is read
   bool dropped_ = false;                // whether the job of the newest generation was dropped
   std::map<uint64_t, JobConfig> jobs_;  // of generations, as far as the log has them
-  uint64_t ran_ = 0;                    // the last generation that did
+  uint64_t ran_ = 0;                    // the last generation that ran
   std::set<std::string> cuts_in_log_;
   std::string newest_cut_;
   bool finished_ = false;

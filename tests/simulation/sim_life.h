@@ -124,7 +124,7 @@ class Life {
   const int number_;
   const WorldShape shape_;
   const JobConfig job_;
-  const std::string cut_;  // that it begins from; empty: from nothing
+  const std::string cut_;  // the life begins from it; empty: from nothing
   const uint64_t generation_;
   const SimTraining::State& from_;
   Planting planting_;

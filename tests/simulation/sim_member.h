@@ -46,7 +46,7 @@ class SimMember {
     int64_t period_ms = 1000;             // afterwards
     int64_t attempt_timeout_ms = 60;
     int64_t silence_timeout_ms = 8000;
-    int most_waits = 3;  // for a generation after one that is over
+    int most_waits = 3;  // for the next generation, if one is over
   };
   struct Events {
     std::function<void(const RegisterAnswer&)> registered;

@@ -217,8 +217,8 @@ class MissedCopyOuts final : public rpc::Handler {
   Envelope envelope_;
   uint64_t cut_ = 0;  // the newest
   std::string folder_;
-  bool updated_ = false;    // since that cut's mark
-  bool rewriting_ = false;  // its file
+  bool updated_ = false;    // an Update came since that cut's mark
+  bool rewriting_ = false;  // the cut's file is being rewritten
   std::string rewritten_;   // the answer to its AwaitCut
   uint64_t lookups_ = 0;
 };

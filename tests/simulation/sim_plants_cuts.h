@@ -39,7 +39,7 @@ class ForgetfulLedger {
  public:
   // Starts from the ledger that the generation begins with.
   void Start(LedgerState ledger) { start_ = std::move(ledger); }
-  // Once for each rank and cut, in the order of the cuts.
+  // Call once for each rank and cut, in the order of the cuts.
   void HandOver(const CutPlan& plan) { handed_over_.push_back(plan); }
   void Abandon(uint64_t cut);
   // Replaces the ledger in the manifest of the cut in `folder`.

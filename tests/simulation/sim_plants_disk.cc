@@ -154,7 +154,7 @@ class PlantedDisk final : public FileSystem {
 
  private:
   std::string linked_;          // the entry that was linked since the last List of the log
-  bool has_compacted_ = false;  // it was a COMPACTED one, and its folder is not synced
+  bool has_compacted_ = false;  // the entry is a COMPACTED one, and its folder is not synced
   bool is_gone_ = false;        // a file of the log was found missing
   std::vector<std::string> listed_;
   const Plant plant_;

@@ -28,9 +28,9 @@ struct SimRow {
     double normalizer = 1;  // what the sum is divided by: NormalizerOf of the step
     double share = 1;       // of the step's clip norm: the part's weight divided by the normalizer
     int64_t step = 0;
-    bool held = true;        // by a sample; false: a step that semantics GLOBAL asks for
+    bool held = true;        // by a sample; false: semantics GLOBAL asks for the step
     double rate = 1;         // on top of the optimizers' learning rates
-    double clip_factor = 1;  // of all gradients of the step
+    double clip_factor = 1;  // a factor of all gradients of the step
   };
   // What the optimizer gets for a pull, before it is multiplied by clip_factor.
   RowGradient Gradient(const WorldShape& shape, const Pull& pull) const;

@@ -48,7 +48,7 @@ class SimTraining {
     uint64_t steps = 0;
     uint64_t samples = 0;
     uint64_t non_finite_steps = 0;
-    uint64_t merges = 0;  // of metrics: a validation that is made again gets the same ones
+    uint64_t merges = 0;  // merges of metrics: a validation that is repeated gets the same ones
     absl::optional<uint64_t> stop_step;
     uint64_t most_after_stop = 0;
     std::vector<uint64_t> most_after;

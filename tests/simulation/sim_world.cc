@@ -447,12 +447,12 @@ class World {
   const DeathPlan deaths_;
   const Plant plant_;
   const SimFolder folder_;
-  JobConfig files_;  // where they are
+  JobConfig files_;  // the job's part that names them
   SimLoop loop_;
   SimNetwork network_;
   const SimAddresses addresses_;
   SimDisk disk_;
-  const std::unique_ptr<FileSystem> mount_;  // of the checks
+  const std::unique_ptr<FileSystem> mount_;  // for the checks
   History history_;
   PinningReader other_command_;
   WorldResult result_;

@@ -30,7 +30,7 @@ class PlannedLinear final : public PreparedLinear {
 namespace {
 
 constexpr int64_t kWorkspaceAlignment = 256;
-constexpr int64_t kMostAlignment = 16;  // what libraries make use of
+constexpr int64_t kMostAlignment = 16;  // more is of no use to libraries
 
 bool Is16Bit(const Tensor& tensor) { return tensor.dtype != DType::kF32; }
 

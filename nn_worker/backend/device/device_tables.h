@@ -83,7 +83,7 @@ class DeviceTables {
   DeviceMeter* const meter_;
   char* memory_ = nullptr;              // where the next table goes
   int64_t bytes_ = 0, used_bytes_ = 0;  // of `memory_`
-  int64_t held_bytes_ = 0;              // that tables lie in, `memory_` among them
+  int64_t held_bytes_ = 0;              // of all memory with tables, including `memory_`
   bool refused_ = false;                // there is no more memory
   int64_t epoch_ = 0;
   std::unordered_map<std::string, const void*> tables_;  // by their bytes

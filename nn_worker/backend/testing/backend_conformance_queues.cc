@@ -42,7 +42,7 @@ TEST_P(BackendConformance, PinnedMemoryIsZeroedAndTheHosts) {
   }
 }
 
-// As when one thread copies the next part in while another computes.
+// One thread copies the next part in while another computes.
 TEST_P(BackendConformance, AThreadAllocatesAndCopiesInWhileAnotherComputes) {
   const Tensor y = New(1, 1), one = Of({{1}});
   Tensor last;
