@@ -1,4 +1,4 @@
-// The flag that an NN worker has beside those of every role (common/role/role_flags.h):
+// The flag that an NN worker has in addition to those of every role (common/role/role_flags.h):
 //
 //   nn_worker_cuda --card=1 ...     the card of this machine that it trains on; default: 0
 //

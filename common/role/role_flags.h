@@ -22,16 +22,16 @@ namespace satrap {
 
 struct RoleFlags {
   int role_index = 0;       // 0 .. replicas - 1
-  std::string coordinator;  // an address that gRPC takes; required
+  std::string coordinator;  // the coordinator's address, as gRPC takes it; required
   std::string listen;       // where this role serves; empty for roles that serve nothing
-  // Where peers reach this role. Default: `listen`. For the NN worker, which serves nothing, the
+  // Where peers reach this role. Default: `listen`. The NN worker serves nothing; there it is the
   // host name or IP address that collectives bind to.
   std::string advertise;
   std::string ending;  // the file in which this process leaves its Ending (ending.h); empty: none
   std::vector<Flag> Table();
 };
 
-// `args` does not include the program's name; `own` are the flags that the role has beside these.
+// `args` does not include the program's name. `own` are the flags that the role has besides these.
 // Errors as ParseOnlyFlags (common/flags/flags.h).
 absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args,
                                          const std::vector<Flag>& own = {});
@@ -45,12 +45,12 @@ struct CoordinatorFlags {
   // `from` (a name in RUN/checkpoints or a path to one; empty: the newest).
   bool next_job = false;
   std::string from;  // only with next_job
-  // How the generation before ended: --ended is the message without its text, as protobuf text in
+  // How the generation before ended: --ended is the message without its text, as protobuf text on
   // one line, and --cause is the text. Both may be missing.
   Ending ended;
   std::string cause;
   std::string ending;  // as in RoleFlags
-  int role_index = 0;  // there is one coordinator
+  int role_index = 0;  // not used: there is one coordinator
   std::vector<Flag> Table();
 };
 
@@ -60,10 +60,10 @@ absl::StatusOr<CoordinatorFlags> ParseCoordinatorFlags(const std::vector<std::st
 // "data_loader", "embedding_worker", "embedding_ps", "nn_worker", "coordinator".
 absl::string_view RoleName(Role role);
 
-// "nn_worker 1"; "coordinator", of which there is one.
+// "nn_worker 1", but "coordinator", of which there is only one.
 std::string MemberName(Role role, int index);
 
-// How many processes of `role` the job has, and how many threads the pool of each has.
+// How many processes of `role` the job has, and how many threads the pool of each one has.
 int ReplicasOf(Role role, const JobConfig& job);
 int ThreadsOf(Role role, const JobConfig& job);
 

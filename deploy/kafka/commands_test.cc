@@ -31,7 +31,7 @@ std::string WriteFile(const std::string& name, const std::string& content) {
   return path;
 }
 
-// Nobody listens there.
+// No broker listens there.
 constexpr char kBrokers[] = "--brokers=127.0.0.1:1";
 
 TEST(ProduceCommand, NeedsFilesATopicAndBrokers) {

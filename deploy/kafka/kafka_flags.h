@@ -1,4 +1,4 @@
-// The flags that the Kafka commands share, and how these end.
+// The flags that the Kafka commands share, and their exit codes.
 //
 // Thread-compatible.
 
@@ -23,7 +23,7 @@ struct ClusterFlags {
   absl::StatusOr<KafkaConfig> Config() const;
 };
 
-// How the process ends: 0 if `status` is OK, or else, having printed it, `code`.
+// The exit code of the process: 0 if `status` is OK; otherwise prints it and returns `code`.
 int ExitWith(const absl::Status& status, int code);
 
 inline constexpr int kWrongArguments = kExitWrongCommandLine;

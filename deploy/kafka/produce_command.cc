@@ -35,7 +35,7 @@ brokers have them. The topic must exist: `satrap topics T --make N` makes one.
 struct ProduceFlags {
   ClusterFlags cluster;
   std::string topic;
-  double rate = 0;  // 0, which nobody can give: no limit
+  double rate = 0;  // 0, which a user cannot give: no limit
   std::string format = "lines";
   int lines_per_message = 1;
   std::string job;
@@ -43,7 +43,7 @@ struct ProduceFlags {
   std::string key, time;
   std::string time_unit = "s";
   std::string separator = "\t";
-  int partition = -1;  // -1, which nobody can give, lets the client choose by the key
+  int partition = -1;  // -1, which a user cannot give, lets the client choose by the key
   std::string synthetic;
   std::string stream = "train";
   absl::optional<int64_t> records;
@@ -91,7 +91,7 @@ struct ProduceFlags {
   }
 };
 
-// One line on a terminal, overwritten in place; elsewhere a line every five seconds.
+// A line on a terminal, which is overwritten in place; elsewhere a new line every five seconds.
 class Bar {
  public:
   bool Show(const ProduceProgress& progress) {
@@ -103,7 +103,7 @@ class Bar {
     const double seconds = std::max<double>(static_cast<double>(now_ms - begin_ms_) / 1000, 1e-3);
     constexpr size_t kCells = 30;
     const auto full = static_cast<size_t>(std::max(progress.fraction, 0.0) * kCells);
-    // A log without end has no bar.
+    // A click log without an end has no bar.
     const std::string bar = progress.fraction < 0
                                 ? ""
                                 : absl::StrFormat("[%s%s] %3.0f%%  ", std::string(full, '='),
@@ -114,7 +114,7 @@ class Bar {
         Counted(static_cast<uint64_t>(progress.messages), "message"),
         static_cast<double>(progress.lines) / seconds);
     if (terminal_) {
-      // A line that wraps could not be overwritten.
+      // A line that wraps cannot be overwritten.
       const std::string line = FittedBar(bar, text, TerminalColumns(STDERR_FILENO));
       std::fprintf(stderr, "\r%s\033[K", line.c_str());
       open_ = true;
@@ -123,7 +123,7 @@ class Bar {
     }
     return true;
   }
-  // What follows begins on a line of its own.
+  // Makes what follows begin on a new line.
   void End() {
     if (open_) std::fputc('\n', stderr);
     open_ = false;
@@ -199,12 +199,12 @@ int ProduceLog(const ProduceFlags& flags, const std::vector<std::string>& files)
   const absl::StatusOr<SyntheticProduceOptions> options = SyntheticOptionsOf(flags, files);
   if (!options.ok()) return ExitWith(options.status(), kWrongArguments);
   Bar bar;
-  // A record is one line and one message; a log without end has no fraction.
+  // A record is one line and one message. A click log without an end has no fraction.
   const absl::Status status = ProduceSynthetic(*options, [&](uint64_t records) {
     const double all = static_cast<double>(options->records);
     return bar.Show({records, records, all > 0 ? static_cast<double>(records) / all : -1});
   });
-  // Before the message of a failure, which would be written into the bar.
+  // Ends the bar before the message of a failure, which would otherwise be written into it.
   bar.End();
   return ExitWith(status, kFailed);
 }

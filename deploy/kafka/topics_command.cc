@@ -65,11 +65,11 @@ absl::Status MakeTopic(const ClusterFlags& flags, const std::string& topic, int 
   constexpr int64_t kKnownMs = 15000;
   ASSIGN_OR_RETURN(KafkaConfig config, flags.Config());
   config.add_topics(topic);
-  // Which says clearly why no broker answers.
+  // Connect comes first, because it says clearly why no broker answers.
   ASSIGN_OR_RETURN(const auto cluster, KafkaCluster::Connect(config));
   ASSIGN_OR_RETURN(const auto admin, KafkaAdmin::Create(config));
   RETURN_IF_ERROR(admin->CreateTopic(topic, partitions));
-  // The controller has confirmed it; the other brokers learn of it a moment later.
+  // The controller has confirmed the topic, but the other brokers learn of it a moment later.
   const int64_t deadline_ms = MonotonicMs() + kKnownMs;
   for (;;) {
     const auto known = cluster->Partitions(config);

@@ -142,7 +142,7 @@ TEST_P(GlobalReferenceTest, FollowsAReferenceThatStepsEveryRowInEveryStep) {
   }
   SplitMix64 random(3);
   for (int step = 0; step < kSteps; ++step) {
-    // Row r is held by a share of the steps that falls with r; the last one is seen late.
+    // The larger r, the fewer steps hold row r; the last row first appears late.
     std::vector<uint64_t> held;
     std::vector<float> gradients;
     std::vector<double> gradient_of(wanted.size());

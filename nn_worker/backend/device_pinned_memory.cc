@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-// A size of Buffers that share their blocks.
+// The size of the block for a Buffer; Buffers with blocks of one size reuse one another's.
 size_t BlockBytes(size_t size_bytes) { return std::bit_ceil(std::max<size_t>(size_bytes, 4096)); }
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace satrap {
 namespace {
 
-// A window that is so many times as long as the one before has met a quiet time. (A slow step makes
-// all windows long.)
+// A window that is this many times as long as the one before has met a quiet time. (A slow step
+// makes all windows long.)
 constexpr int64_t kWindowsUntilQuiet = 5;
 
 // Nine digits, which tell floats apart.
@@ -188,7 +188,7 @@ void Progress::SetExpectedSamples(uint64_t samples) {
 TrainProgress Progress::Snapshot() const {
   MutexLock lock(&mutex_);
   TrainProgress snapshot = progress_;
-  // Without data no step ends the window, and the rate of the one before would stand for ever.
+  // Without data no step ends the window, and the rate of the last window would be shown for ever.
   const int64_t window_us = clock_->NowUs() - window_.begin_us;
   if (snapshot.phase() == "training" && window_us > kWindowsUntilQuiet * last_window_us_) {
     snapshot.set_samples_per_second(static_cast<double>(window_.samples) /

@@ -117,7 +117,7 @@ TEST_F(ProgressTest, TheLossOfAWindowLeavesOutStepsThatAreNotFinite) {
   EXPECT_DOUBLE_EQ(progress_.Snapshot().window_loss(), .3);
 }
 
-// The norm of the step that ends a window comes after it, and so into the next.
+// The norm of the step that ends a window arrives after the window has ended, so it is in the next.
 TEST_F(ProgressTest, ALineHasTheMeanNormOfItsWindowAndProgressThatOfTheRun) {
   progress_.OnPhase("training");
   EXPECT_FALSE(progress_.Snapshot().has_gradient_norms());

@@ -18,8 +18,8 @@ StepTimes::StepTimes(const Executor* clock, uint64_t generation,
       next_(next) {}
 
 void StepTimes::OnPhase(absl::string_view phase) {
-  // What lies between the steps around an evaluation, or around a cut that is waited for, says
-  // nothing of steps.
+  // The time between the steps around an evaluation, or around a cut that is waited for, is not the
+  // time of a step.
   if (phase != "training") last_us_.reset();
   next_->OnPhase(phase);
 }

@@ -7,7 +7,7 @@
 //   - of a folder's changes (create, rename, link, remove, new folder) each one or not, whatever
 //     became of the others, applied in their order. A rename within a folder is one change.
 //     A folder whose name is lost takes everything in it along.
-// A file whose name survives may so be empty or torn. The death of a process alone loses nothing
+// So a file whose name survives may be empty or torn. The death of a process alone loses nothing
 // that it has given to the disk.
 //
 // Failures. Any operation may fail, with RESOURCE_EXHAUSTED (the disk is full) or DATA_LOSS (it is

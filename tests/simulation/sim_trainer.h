@@ -65,7 +65,7 @@ class SimTraining {
 
   StepTrainer* trainer(int rank);
 
-  // The tables of this life; unordered: told what the embedding PSs apply.
+  // The tables of this life. In unordered worlds they must be told what the embedding PSs apply.
   SimTables* tables() { return &tables_; }
   const SimTables& tables() const { return tables_; }
 
@@ -139,7 +139,7 @@ class SimTraining {
   SimTables tables_;
   SimCutCollective cuts_;
   bool restored_ = false;
-  double squares_ = 0;                // of the last step's gradients, summed
+  double squares_ = 0;                // the sum of those of the last step's gradients
   uint64_t merges_ = 0, scored_ = 0;  // scored: samples since the last merge
   MetricValues merged_;
 };

@@ -42,7 +42,7 @@ TEST(DeviceBackendTest, OperationsRunLater) {
   EXPECT_EQ(backend->DeviceView(out.data()), nullptr);
 }
 
-// What is wrong on a card if a WaitFor is missing differs between the orders.
+// A result that is wrong on a card because a WaitFor is missing differs between the orders.
 TEST(DeviceBackendTest, QueuesThatDoNotWaitForOneAnotherDifferBetweenTheOrders) {
   std::set<std::vector<float>> results;
   for (const HostDeviceOptions& options : EveryOrder()) {

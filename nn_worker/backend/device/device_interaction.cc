@@ -115,7 +115,7 @@ std::vector<DotGradient> DotGradients(absl::Span<const PairTerm> terms,
     }
     DotGradient& gradient = gradients[of_input.back()];
     CheckSameShape(gradient.dx, dx.tensor);
-    // One input that assigns makes the whole gradient assigned.
+    // If one input assigns, the whole gradient is assigned.
     gradient.add = gradient.add && dx.add;
   }
   for (size_t t = 0; t < terms.size(); ++t) {

@@ -34,7 +34,7 @@ class DryBackend {
   static absl::StatusOr<DryBackend> Create(NnWorkerConfig::Device device);
 
   Backend* get() const { return backend_.get(); }
-  // So far.
+  // The use so far.
   DeviceUse use() const;
 
  private:

@@ -122,7 +122,7 @@ TEST_P(BackendConformance, AnEventThatWasNeverRecordedHasHappened) {
   backend_->Sync();
 }
 
-// The wait is for what was recorded before it.
+// A wait is for what was recorded before the wait.
 TEST_P(BackendConformance, AWaitKeepsThePointThatItWasMadeFor) {
   const Tensor x = New(1, 1), y = New(1, 1);
   const absl::Span<uint8_t> one = Pinned(backend_.get(), 4), two = Pinned(backend_.get(), 4);
