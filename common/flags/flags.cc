@@ -97,6 +97,50 @@ std::string Wrapped(absl::string_view text, size_t indent) {
   return wrapped;
 }
 
+// Of a command line with a word that is neither a flag nor the value of one, if it may have none
+// (`only_flags`), that word is named, and not a flag that is missing.
+absl::StatusOr<std::vector<std::string>> Parse(const std::vector<std::string>& args,
+                                               const std::vector<Flag>& flags, bool only_flags) {
+  std::vector<std::string> others;
+  std::set<std::string> given;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!absl::StartsWith(args[i], "--")) {
+      if (only_flags) return NoFlag(args[i], flags);
+      others.push_back(args[i]);
+      continue;
+    }
+    const size_t equals = args[i].find('=');
+    const std::string name = args[i].substr(2, equals == std::string::npos ? equals : equals - 2);
+    const auto flag = std::find_if(flags.begin(), flags.end(),
+                                   [&name](const Flag& each) { return each.name == name; });
+    if (flag == flags.end()) return Unknown(name, flags);
+    const auto wrong = [&name](absl::string_view what) {
+      return absl::InvalidArgumentError(absl::StrCat("--", name, what));
+    };
+    if (!given.insert(name).second && !flag->repeats) return wrong(" is given twice");
+    std::string value;
+    if (flag->value.empty()) {
+      if (equals != std::string::npos) return wrong(" takes no value");
+    } else if (equals != std::string::npos) {
+      value = args[i].substr(equals + 1);
+    } else if (i + 1 < args.size() && !absl::StartsWith(args[i + 1], "--")) {
+      value = args[++i];
+    }
+    // `--report=$FILE` with FILE unset would otherwise be as if the flag had not been given.
+    if (value.empty() && !flag->value.empty() &&
+        !(flag->may_be_empty && equals != std::string::npos)) {
+      return wrong(absl::StrCat(" needs a value: --", name, " ", flag->value));
+    }
+    RETURN_IF_ERROR(Take(*flag, value));
+  }
+  for (const Flag& flag : flags) {
+    if (!flag.is_required || given.count(flag.name) > 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", flag.name, " is missing; give --", flag.name, " ", flag.value));
+  }
+  return others;
+}
+
 }  // namespace
 
 Flag SwitchFlag(std::string name, std::string help, bool* to) {
@@ -190,48 +234,11 @@ Flag MayBeEmpty(Flag flag) {
 
 absl::StatusOr<std::vector<std::string>> ParseFlags(const std::vector<std::string>& args,
                                                     const std::vector<Flag>& flags) {
-  std::vector<std::string> others;
-  std::set<std::string> given;
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (!absl::StartsWith(args[i], "--")) {
-      others.push_back(args[i]);
-      continue;
-    }
-    const size_t equals = args[i].find('=');
-    const std::string name = args[i].substr(2, equals == std::string::npos ? equals : equals - 2);
-    const auto flag = std::find_if(flags.begin(), flags.end(),
-                                   [&name](const Flag& each) { return each.name == name; });
-    if (flag == flags.end()) return Unknown(name, flags);
-    const auto wrong = [&name](absl::string_view what) {
-      return absl::InvalidArgumentError(absl::StrCat("--", name, what));
-    };
-    if (!given.insert(name).second && !flag->repeats) return wrong(" is given twice");
-    std::string value;
-    if (flag->value.empty()) {
-      if (equals != std::string::npos) return wrong(" takes no value");
-    } else if (equals != std::string::npos) {
-      value = args[i].substr(equals + 1);
-    } else if (i + 1 < args.size() && !absl::StartsWith(args[i + 1], "--")) {
-      value = args[++i];
-    }
-    // `--report=$FILE` with FILE unset would otherwise be as if the flag had not been given.
-    if (value.empty() && !flag->value.empty() &&
-        !(flag->may_be_empty && equals != std::string::npos)) {
-      return wrong(absl::StrCat(" needs a value: --", name, " ", flag->value));
-    }
-    RETURN_IF_ERROR(Take(*flag, value));
-  }
-  for (const Flag& flag : flags) {
-    if (!flag.is_required || given.count(flag.name) > 0) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--", flag.name, " is missing; give --", flag.name, " ", flag.value));
-  }
-  return others;
+  return Parse(args, flags, /*only_flags=*/false);
 }
 
 absl::Status ParseOnlyFlags(const std::vector<std::string>& args, const std::vector<Flag>& flags) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> others, ParseFlags(args, flags));
-  return others.empty() ? absl::OkStatus() : NoFlag(others[0], flags);
+  return Parse(args, flags, /*only_flags=*/true).status();
 }
 
 std::string FlagsHelp(const std::vector<Flag>& flags) {

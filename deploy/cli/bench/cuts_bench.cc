@@ -17,13 +17,14 @@
 #include "common/base/cpu_name.h"
 #include "common/base/status_macros.h"
 #include "common/file/file_error.h"
+#include "common/json/json.h"
 #include "deploy/cli/bench/bench_job.h"
 #include "deploy/cli/bench/bench_runs.h"
 #include "deploy/cli/bench/cut_figures.h"
 #include "deploy/cli/chaos/child_run.h"
 #include "deploy/cli/command_flags.h"
 #include "deploy/cli/run_job.h"
-#include "deploy/report/json.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 namespace {
@@ -87,25 +88,17 @@ absl::StatusOr<CutFigures> Measure(const std::string& install_dir, const CutsFla
   return ReadCutFigures(text.str(), options.warmup_seconds, options.seconds);
 }
 
-void AddNumbers(const char* key, const std::vector<double>& values, JsonWriter* json) {
-  json->Key(key);
-  json->BeginArray();
-  for (const double value : values) json->Number(value);
-  json->EndArray();
+void AddPair(const CutFigures& without, const CutFigures& with, CutsLine* line) {
+  CutsLine::Pair* const pair = line->add_samples_per_second();
+  pair->set_without(without.samples_per_second);
+  pair->set_with(with.samples_per_second);
+  pair->set_cost_percent(100 * (1 - with.samples_per_second / without.samples_per_second));
+  for (const double seconds : with.writing_seconds) pair->add_writing_seconds(seconds);
+  for (const double bytes : with.copied_bytes) pair->add_copied_bytes(bytes);
+  pair->set_abandoned(with.abandoned);
 }
 
-void AddPair(const CutFigures& without, const CutFigures& with, JsonWriter* json) {
-  json->BeginObject();
-  json->Field("without", without.samples_per_second);
-  json->Field("with", with.samples_per_second);
-  json->Field("cost_percent", 100 * (1 - with.samples_per_second / without.samples_per_second));
-  AddNumbers("writing_seconds", with.writing_seconds, json);
-  AddNumbers("copied_bytes", with.copied_bytes, json);
-  json->Field("abandoned", static_cast<int64_t>(with.abandoned));
-  json->EndObject();
-}
-
-void AddPauses(const std::vector<CutFigures>& runs, JsonWriter* json) {
+void AddPauses(const std::vector<CutFigures>& runs, CutsLine* line) {
   std::vector<double> seconds, steps;
   for (const CutFigures& run : runs) {
     for (const CutFigures::Pause& pause : run.pauses) {
@@ -113,12 +106,12 @@ void AddPauses(const std::vector<CutFigures>& runs, JsonWriter* json) {
       steps.push_back(pause.seconds / pause.usual_seconds);
     }
   }
-  json->Field("pauses", static_cast<int64_t>(seconds.size()));
-  json->Field("median_pause_seconds", MedianOf(seconds));
-  json->Field("median_pause_steps", MedianOf(steps));
+  line->set_pauses(static_cast<int64_t>(seconds.size()));
+  line->set_median_pause_seconds(MedianOf(seconds));
+  line->set_median_pause_steps(MedianOf(steps));
   if (seconds.empty()) return;
-  json->Field("max_pause_seconds", *std::max_element(seconds.begin(), seconds.end()));
-  json->Field("max_pause_steps", *std::max_element(steps.begin(), steps.end()));
+  line->set_max_pause_seconds(*std::max_element(seconds.begin(), seconds.end()));
+  line->set_max_pause_steps(*std::max_element(steps.begin(), steps.end()));
 }
 
 }  // namespace
@@ -127,14 +120,11 @@ absl::StatusOr<int> BenchCuts(const CommandCall& call) {
   CutsFlags options;
   RETURN_IF_ERROR(ParseOnlyFlags(call.args, options.Table()));
   ASSIGN_OR_RETURN(const JobConfig job, JobOfTwos(call.install_dir, options.sets, options.rows));
-  JsonWriter json;
-  json.BeginObject();
-  json.StringField("bench", "cuts");
-  json.Field("rows", static_cast<double>(options.rows));
-  json.Field("every_seconds", options.every_seconds);
+  CutsLine line;
+  line.set_bench("cuts");
+  line.set_rows(options.rows);
+  line.set_every_seconds(options.every_seconds);
   std::vector<CutFigures> with_cuts;
-  json.Key("samples_per_second");
-  json.BeginArray();
   for (int pair = 0; pair < options.pairs; ++pair) {
     ASSIGN_OR_RETURN(const CutFigures without, Measure(call.install_dir, options, 0));
     // By steps, because cuts by time stay away from each other for four times their writing.
@@ -143,14 +133,12 @@ absl::StatusOr<int> BenchCuts(const CommandCall& call) {
     const auto every_steps =
         static_cast<int64_t>(std::max(1.0, std::round(options.every_seconds / step_seconds)));
     ASSIGN_OR_RETURN(const CutFigures with, Measure(call.install_dir, options, every_steps));
-    AddPair(without, with, &json);
+    AddPair(without, with, &line);
     with_cuts.push_back(with);
   }
-  json.EndArray();
-  AddPauses(with_cuts, &json);
-  json.StringField("cpu", CpuName());
-  json.EndObject();
-  printf("%s\n", json.text().c_str());
+  AddPauses(with_cuts, &line);
+  line.set_cpu(CpuName());
+  PrintJson(line, kShortestNumbers);
   return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/cpu_name.h"
 #include "common/base/status_macros.h"
+#include "common/json/json.h"
 #include "common/role/role_flags.h"
 #include "common/thread/wall_clock.h"
 #include "deploy/cli/bench/bench_job.h"
@@ -22,7 +23,7 @@
 #include "deploy/cli/bench/recovery_times.h"
 #include "deploy/cli/command_flags.h"
 #include "deploy/cli/run_job.h"
-#include "deploy/report/json.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 namespace {
@@ -96,35 +97,28 @@ void Print(const RecoveryFlags& options, const Killer& killer,
     totals.push_back(static_cast<double>(std::accumulate(times.begin(), times.end(), int64_t{0})) *
                      1e-3);
   }
-  JsonWriter json;
-  json.BeginObject();
-  json.StringField("bench", "recovery");
-  json.Field("rows", static_cast<double>(options.rows));
-  json.StringField("signal", options.stop > 0 ? "SIGSTOP" : "SIGKILL");
-  json.Field("median_seconds", MedianOf(totals));
-  json.Field("max_seconds", *std::max_element(totals.begin(), totals.end()));
-  json.Key("median_phase_ms");
-  json.BeginObject();
+  RecoveryLine line;
+  line.set_bench("recovery");
+  line.set_rows(options.rows);
+  line.set_signal(options.stop > 0 ? "SIGSTOP" : "SIGKILL");
+  line.set_median_seconds(MedianOf(totals));
+  line.set_max_seconds(*std::max_element(totals.begin(), totals.end()));
   for (size_t i = 0; i < kNumRecoveryPhases; ++i) {
     std::vector<double> phase;
     for (const RecoveryTimes& times : all) phase.push_back(static_cast<double>(times[i]));
-    json.Field(kRecoveryPhaseNames[i], MedianOf(phase));
+    NamedNumber* const median = line.add_median_phase_ms();
+    median->set_name(kRecoveryPhaseNames[i]);
+    median->set_value(MedianOf(phase));
   }
-  json.EndObject();
-  json.Key("each");
-  json.BeginArray();
   for (size_t i = 0; i < totals.size(); ++i) {
     const Death& death = killer.deaths()[i];
-    json.BeginObject();
-    json.StringField("process", MemberName(death.role, death.index));
-    json.Field("seconds", totals[i]);
-    json.EndObject();
+    RecoveryLine::Death* const each = line.add_each();
+    each->set_process(MemberName(death.role, death.index));
+    each->set_seconds(totals[i]);
   }
-  json.EndArray();
-  json.StringField("cpu", CpuName());
-  json.StringField("run_dir", run_dir);
-  json.EndObject();
-  printf("%s\n", json.text().c_str());
+  line.set_cpu(CpuName());
+  line.set_run_dir(run_dir);
+  PrintJson(line, kShortestNumbers);
 }
 
 }  // namespace
