@@ -21,7 +21,7 @@
 namespace satrap {
 namespace {
 
-constexpr int kNewestRecordRules = 1;
+constexpr int kNewestRecordRules = 2;
 
 // valid_kafka and test_kafka; only those that the job has.
 std::vector<KafkaConfig*> EvaluationTopics(DataConfig* data) {

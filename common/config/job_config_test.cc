@@ -132,7 +132,7 @@ TEST_F(JobConfigTest, ANewRunReadsTextByTheNewestRules) {
   const auto job = Load(kCsvJob);
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_TRUE(job->data().csv().trim_lists()) << "as csv.trim";
-  EXPECT_EQ(job->data().record_rules(), 1);
+  EXPECT_EQ(job->data().record_rules(), 2);
   EXPECT_FALSE(Load(kCsvJob, {"data.csv.trim_lists=false"})->data().csv().trim_lists());
   EXPECT_EQ(Load(kCsvJob, {"data.record_rules=0"})->data().record_rules(), 0);
   EXPECT_FALSE(Load(kCsvJob, {"data.csv.trim=false"})->data().csv().has_trim_lists());

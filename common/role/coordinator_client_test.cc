@@ -187,9 +187,11 @@ TEST_F(CoordinatorClientTest, AnErrorOfTheCoordinatorIsTheCallersAtOnce) {
 TEST_F(CoordinatorClientTest, AnAttemptThatWasLostIsRepeated) {
   StartServer();
   coordinator_.Answer(kFail, "");
-  coordinator_.Refuse({absl::UnavailableError("reset"), absl::DeadlineExceededError("late")});
+  // The last one is what a call gets whose coordinator goes down.
+  coordinator_.Refuse({absl::UnavailableError("reset"), absl::DeadlineExceededError("late"),
+                       absl::CancelledError("the other side has ended the call")});
   EXPECT_TRUE(Client().Fail(NN_WORKER, 0, absl::InternalError("x")).ok());
-  EXPECT_EQ(coordinator_.NumCalls(kFail), 3u);
+  EXPECT_EQ(coordinator_.NumCalls(kFail), 4u);
 }
 
 TEST_F(CoordinatorClientTest, TheTopicsOfARunAreWaitedForLongerThanOtherAnswers) {

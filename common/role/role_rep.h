@@ -14,11 +14,14 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "common/chunk/chunk.h"
+#include "common/chunk/chunked_handler.h"
 #include "common/role/ending.h"
 #include "common/role/random_id.h"
 #include "common/role/role_runtime.h"
 #include "common/rpc/endpoints.h"
 #include "common/rpc/grpc_channel.h"
+#include "common/rpc/grpc_server.h"
 #include "common/thread/mutex.h"
 #include "common/thread/thread_pool_executor.h"
 
@@ -71,6 +74,10 @@ struct RoleRuntime::Rep {
   std::unique_ptr<KillPoints> kill_points;
   rpc::EndpointOptions endpoint_options;
   std::unique_ptr<ThreadPoolExecutor> executor;
+  // Handles messages that peers send in chunks.
+  const std::shared_ptr<rpc::ChunkMemory> chunk_memory =
+      std::make_shared<rpc::ChunkMemory>(rpc::kLargestMessageBytes);
+  std::unique_ptr<rpc::ChunkedHandler> handler;  // outlives the server
   std::unique_ptr<rpc::GrpcServer> server;
 
   int signal_fd = -1;
@@ -98,7 +105,7 @@ struct RoleRuntime::Rep {
   absl::optional<absl::Status> stop_wish_answer GUARDED_BY(mutex);
   std::vector<Member> members GUARDED_BY(mutex);
   uint64_t order_fingerprint GUARDED_BY(mutex) = 0;
-  std::map<std::string, std::unique_ptr<rpc::GrpcChannel>> channels GUARDED_BY(mutex);
+  std::map<std::string, std::unique_ptr<rpc::Channel>> channels GUARDED_BY(mutex);
 
   Mutex progress_mutex;
   ProgressSource progress_source GUARDED_BY(progress_mutex);

@@ -14,11 +14,13 @@
 #include "common/base/check.h"
 #include "common/base/process_memory.h"
 #include "common/base/status_macros.h"
+#include "common/chunk/chunked_channel.h"
 #include "common/numeric/denormals.h"
 #include "common/role/cause_table.h"
 #include "common/role/process_end.h"
 #include "common/role/process_limits.h"
 #include "common/role/role_rep.h"
+#include "common/rpc/timeouts.h"
 #include "common/thread/clock.h"
 
 namespace satrap {
@@ -100,9 +102,21 @@ void RoleRuntime::ExitUnlessOk(const absl::Status& status) {
   while (true) pause();
 }
 
-absl::Status RoleRuntime::Serve(std::initializer_list<rpc::GrpcServer::Service> services) {
+absl::Status RoleRuntime::Serve(absl::Span<const rpc::Method> methods, rpc::Handler* handler) {
   CHECK(rep_->server == nullptr) << "Serve is called once";
   if (rep_->flags.listen.empty()) return absl::InvalidArgumentError("--listen is missing");
+  rpc::ChunkedHandler::Options options;
+  options.limits.max_message_bytes = rep_->endpoint_options.max_message_bytes;
+  options.memory = rep_->chunk_memory;
+  // As long as a sender waits for a sign of life, which is also how long a chunk may take.
+  const auto chunk_bytes = static_cast<size_t>(options.limits.max_message_bytes);
+  options.deadline_us =
+      (rpc::RpcTimeouts().silence_timeout_ms + rpc::RpcTimeouts::TransferMs(chunk_bytes)) * 1000;
+  options.first_transfer = RandomId();
+  rep_->handler = std::make_unique<rpc::ChunkedHandler>(handler, methods, rep_->executor.get(),
+                                                        std::move(options));
+  const rpc::GrpcServer::Service services[] = {{methods, rep_->handler.get()},
+                                               {rpc::kChunkMethods, rep_->handler.get()}};
   ASSIGN_OR_RETURN(rep_->server,
                    rpc::GrpcServer::Start(rep_->flags.listen, rep_->endpoint_options, services));
   return absl::OkStatus();
@@ -151,14 +165,19 @@ rpc::Channel* RoleRuntime::ChannelTo(Role role, int index,
                                      std::shared_ptr<BufferAllocator> allocator) {
   const std::string address = AddressOf(role, index);
   MutexLock lock(&rep_->mutex);
-  std::unique_ptr<rpc::GrpcChannel>& channel = rep_->channels[MemberName(role, index)];
+  std::unique_ptr<rpc::Channel>& channel = rep_->channels[MemberName(role, index)];
   if (channel == nullptr) {
     rpc::EndpointOptions options = rep_->endpoint_options;
-    options.payload_allocator = std::move(allocator);
+    options.payload_allocator = allocator;
     auto created = rpc::GrpcChannel::Create(address, options);
     CHECK(created.ok()) << MemberName(role, index) << " at '" << address
                         << "': " << created.status().ToString();
-    channel = *std::move(created);
+    rpc::ChunkedChannel::Options chunks;
+    chunks.limits.max_message_bytes = options.max_message_bytes;
+    chunks.memory = rep_->chunk_memory;
+    chunks.first_transfer = RandomId();
+    chunks.payload_allocator = std::move(allocator);
+    channel = std::make_unique<rpc::ChunkedChannel>(*std::move(created), std::move(chunks));
   }
   return channel.get();
 }
@@ -175,7 +194,7 @@ void RoleRuntime::WaitForFinish(const std::function<void()>& stop_engine) {
     while (rep_->state != FINISHED) rep_->changed.Wait(&rep_->mutex);
   }
   if (stop_engine) stop_engine();
-  std::map<std::string, std::unique_ptr<rpc::GrpcChannel>> channels;
+  std::map<std::string, std::unique_ptr<rpc::Channel>> channels;
   {
     MutexLock lock(&rep_->mutex);
     channels.swap(rep_->channels);

@@ -41,19 +41,18 @@
 #define SATRAP_COMMON_ROLE_ROLE_RUNTIME_H_
 
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/log/log.h"
 #include "common/metrics/metrics.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/kill_points.h"
 #include "common/role/role_flags.h"
-#include "common/rpc/grpc_server.h"
 #include "common/rpc/rpc.h"
 #include "common/thread/executor.h"
 #include "proto/control.pb.h"
@@ -99,9 +98,10 @@ class RoleRuntime {
   // before this role reports why.
   void ExitUnlessOk(const absl::Status& status);
 
-  // Starts the server at flags().listen, once. Handlers must live until WaitForFinish has returned.
+  // Starts the server of `methods` at flags().listen, once; large messages come and go in chunks
+  // (common/chunk/chunked_handler.h). `handler` must live until WaitForFinish has returned.
   // FAILED_PRECONDITION if the address is in use; INVALID_ARGUMENT if there is no --listen.
-  absl::Status Serve(std::initializer_list<rpc::GrpcServer::Service> services);
+  absl::Status Serve(absl::Span<const rpc::Method> methods, rpc::Handler* handler);
 
   // Fills in a heartbeat's report of progress, once a second; must not block.
   using ProgressSource = std::function<void(HeartbeatRequest*)>;

@@ -14,8 +14,8 @@
 #include "common/kafka/cluster.h"
 #include "common/kafka/producer.h"
 #include "common/thread/clock.h"
-#include "deploy/coordinator/kafka_topic_source.h"
-#include "deploy/coordinator/topic_resolution.h"
+#include "deploy/coordinator/topics/kafka_topic_source.h"
+#include "deploy/coordinator/topics/topic_resolution.h"
 #include "tests/kafka/kafka_broker.h"
 #include "tests/kafka/transactions.h"
 

@@ -21,7 +21,9 @@
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "common/checkpoint/file_system.h"
+#include "common/chunk/chunk.h"
 #include "common/role/kill_points.h"
 #include "common/rpc/reliable_call.h"
 #include "common/rpc/rpc.h"
@@ -61,6 +63,7 @@ class SimCrew {
     const SimAddresses* addresses = nullptr;
     SimDisk* disk = nullptr;
     Planting* planting = nullptr;
+    int64_t max_message_bytes = 0;  // 0: no limit
   };
   // A member of the run.
   struct Seat {
@@ -114,8 +117,15 @@ class SimCrew {
   std::vector<rpc::Channel*> ConnectToPs(SimProcess* from);
   rpc::Channel* ConnectToCoordinator(SimProcess* from);
   rpc::Handler* Keep(std::unique_ptr<rpc::Handler> handler);
+  // From now on `process` serves `methods` of `handler` at `address`, large messages in chunks.
+  void Serve(SimNetwork::Address address, SimProcess* process,
+             absl::Span<const rpc::Method> methods, rpc::Handler* handler);
 
  private:
+  rpc::Channel* ConnectToPeer(SimNetwork::Address to, SimProcess* from);
+  // What `process` may hold of incomplete messages.
+  std::shared_ptr<rpc::ChunkMemory> ChunkMemoryOf(const SimProcess* process);
+  uint64_t FirstTransfer();
   void OnRegistered(Seat* seat, const RegisterAnswer& answer, const std::function<void()>& load);
 
   const Surroundings surroundings_;
@@ -126,6 +136,8 @@ class SimCrew {
   std::map<std::pair<Role, int>, Seat> seats_;  // by role and index
   std::vector<std::unique_ptr<rpc::Channel>> channels_;
   std::vector<std::unique_ptr<rpc::Handler>> handlers_;
+  std::map<const SimProcess*, std::shared_ptr<rpc::ChunkMemory>> chunk_memories_;
+  uint64_t transfer_sequences_ = 0;
   Envelope envelope_;
   bool doomed_ = false;
   absl::optional<Exited> exited_;

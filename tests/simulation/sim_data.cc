@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/chunk/chunk.h"
 #include "common/config/field_path.h"
 #include "common/numeric/random.h"
 #include "tests/simulation/sim_formats.h"
@@ -164,6 +165,12 @@ WorldShape WorldShape::Draw(uint64_t seed) {
   shape.frozen = RandomBits(seed, 107, 3) % 16 == 0;
   if (shape.ordered && RandomBits(seed, 109) % 3 == 0) shape.step_clip_norm = 1.25;
   shape.compact_after = 1 + RandomBits(seed, 113) % 8;
+  // A message of these worlds has a few hundred bytes.
+  const uint64_t chunks = RandomBits(seed, 115);
+  if (chunks % 4 == 0) {
+    shape.max_message_bytes =
+        static_cast<int64_t>(rpc::kChunkOverheadBytes + 64 + chunks / 4 % 448);
+  }
   return shape;
 }
 

@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/checkpoint/run_log.h"
 #include "common/role/coordinator_client.h"
+#include "common/rpc/hot_methods.h"
 #include "nn_worker/checkpoint/saved_model.h"
 #include "tests/simulation/sim_cut_reader.h"
 #include "tests/simulation/sim_deaths.h"
@@ -36,7 +37,7 @@ Life::Life(const Surroundings& surroundings, Start start)
       from_(surroundings.history->StateOf(cut_)),
       planting_(surroundings.plant, start.shape, surroundings.loop, surroundings.memory),
       crew_({surroundings.loop, surroundings.network, surroundings.addresses, surroundings.disk,
-             &planting_},
+             &planting_, start.shape.max_message_bytes},
             start.number, generation_, job_, std::move(start.coordinator)),
       coordinator_disk_(std::move(start.disk)),
       claimed_(std::move(start.claimed)),
@@ -164,7 +165,8 @@ void Life::ServePs(int i) {
           training_->tables()->OnUpdateApplied(i, rank, number);
         }));
   }
-  surroundings_.network->Listen(surroundings_.addresses->ps[i], process, handler);
+  constexpr rpc::Method kMethods[] = {rpc::kLookup, rpc::kUpdate, rpc::kApplyStep};
+  crew_.Serve(surroundings_.addresses->ps[i], process, kMethods, handler);
   crew_.SeatOf(EMBEDDING_PS, i).member->Ready();
 }
 
@@ -190,7 +192,7 @@ void Life::MakeWorker(int i) {
   // It counts what comes to a worker before the plant, which may add calls of its own.
   rpc::Handler* handler = crew_.Keep(std::make_unique<PutBatchWatch>(
       planting_.BeforeWorker(workers_[i].get()), crew_.envelope(), &last_epochs_));
-  surroundings_.network->Listen(surroundings_.addresses->workers[i], process, handler);
+  crew_.Serve(surroundings_.addresses->workers[i], process, rpc::kEmbeddingWorkerMethods, handler);
 }
 
 void Life::MakeRank(int i) {

@@ -36,7 +36,7 @@ class World {
         deaths_(deaths),
         plant_(plant),
         loop_(shape.seed),
-        network_(&loop_, faults),
+        network_(&loop_, faults, shape.max_message_bytes),
         addresses_(&network_),
         disk_(shape.seed),
         mount_(disk_.Mount()),
@@ -84,6 +84,7 @@ class World {
     result_.failed_writes = disk_.counts().failed - disk_.counts().failed_reads;
     result_.cuts_abandoned_at_log = static_cast<int>(history_.abandoned_cuts());
     result_.requests_to_the_next_life = network_.counts().to_the_next;
+    result_.chunks = network_.counts().chunks;
     if (lives_.empty()) return result_;
     if (result_.violations.empty()) history_.CheckNewestAgain();
     result_.steps = life().training().counted_steps();

@@ -41,6 +41,7 @@ struct WorldResult {
   int jobs_that_cannot_begin = 0;  // generations of them
   int rival_claims = 0;            // of generations that two coordinators claimed at once
   int pinned_reads = 0;            // by another command, of cuts that it had pinned
+  int64_t chunks = 0;              // requests for them, of large messages
   int64_t requests_to_the_next_life = 0;  // of processes that outlived theirs, or under way
 };
 

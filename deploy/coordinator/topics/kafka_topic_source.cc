@@ -1,4 +1,4 @@
-#include "deploy/coordinator/kafka_topic_source.h"
+#include "deploy/coordinator/topics/kafka_topic_source.h"
 
 #include "common/base/status_macros.h"
 

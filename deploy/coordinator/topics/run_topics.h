@@ -21,8 +21,8 @@
 // Thread-safe, except where "on disk" is said: those calls are for tasks of Host::OnDisk. It never
 // calls its host while it holds its lock, so the host may call it under its own.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_RUN_TOPICS_H_
-#define SATRAP_DEPLOY_COORDINATOR_RUN_TOPICS_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_TOPICS_RUN_TOPICS_H_
+#define SATRAP_DEPLOY_COORDINATOR_TOPICS_RUN_TOPICS_H_
 
 #include <atomic>
 #include <cstdint>
@@ -35,17 +35,29 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "common/checkpoint/file_system.h"
 #include "common/checkpoint/run_log.h"
 #include "common/thread/executor.h"
 #include "common/thread/mutex.h"
-#include "deploy/coordinator/coordinator_engine.h"
-#include "deploy/coordinator/dealt_topics.h"
-#include "deploy/coordinator/topic_resolution.h"
+#include "deploy/coordinator/topics/dealt_topics.h"
+#include "deploy/coordinator/topics/topic_resolution.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 #include "proto/position.pb.h"
 
 namespace satrap {
+
+struct RunTopicsOptions {
+  Executor* executor = nullptr;  // timers
+  // Whom to ask, and where: both for a job that reads topics.
+  TopicSource* topics = nullptr;
+  Executor* topic_executor = nullptr;
+  FileSystem* file_system = nullptr;
+  std::function<int64_t()> unix_ms;              // the wall clock
+  std::function<void(const std::string&)> warn;  // may be null
+  int64_t partitions_period_ms = 10000;          // between two looks for new partitions
+  int64_t broker_pause_ms = 1000;                // before a broker that is away is asked again
+};
 
 class RunTopics {
  public:
@@ -67,7 +79,7 @@ class RunTopics {
   // `log` is the host's; only calls on disk read it. `position` and `ledger` are of the cut that
   // the generation begins from, whose offsets the group may not have; null: from nothing. None is
   // owned.
-  RunTopics(const JobConfig& job, const CoordinatorOptions& options, Host* host, const RunLog* log,
+  RunTopics(const JobConfig& job, const RunTopicsOptions& options, Host* host, const RunLog* log,
             const RunPosition* position, const LedgerState* ledger);
 
   // Answers that come when `owner`, who owns this object, is gone are dropped. REQUIRES: called
@@ -111,7 +123,7 @@ class RunTopics {
   void WarnOnce(const char* what, const absl::Status& status, absl::StatusCode* last) const;
 
   const JobConfig job_;
-  const CoordinatorOptions options_;
+  const RunTopicsOptions options_;
   Host* const host_;
   const RunLog* const log_;
   const RunPosition* const start_position_;
@@ -140,4 +152,4 @@ class RunTopics {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_RUN_TOPICS_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_TOPICS_RUN_TOPICS_H_

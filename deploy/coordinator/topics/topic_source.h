@@ -7,8 +7,8 @@
 // Calls block: they wait for a broker, for some seconds at most, and then fail with UNAVAILABLE or
 // DEADLINE_EXCEEDED. Other errors are not cured by waiting. Not thread-safe.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_TOPIC_SOURCE_H_
-#define SATRAP_DEPLOY_COORDINATOR_TOPIC_SOURCE_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_TOPICS_TOPIC_SOURCE_H_
+#define SATRAP_DEPLOY_COORDINATOR_TOPICS_TOPIC_SOURCE_H_
 
 #include <cstdint>
 #include <string>
@@ -50,4 +50,4 @@ class TopicSource {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_TOPIC_SOURCE_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_TOPICS_TOPIC_SOURCE_H_

@@ -2,8 +2,8 @@
 //
 // Not thread-safe. The destructor takes up to a second for each connection.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_KAFKA_TOPIC_SOURCE_H_
-#define SATRAP_DEPLOY_COORDINATOR_KAFKA_TOPIC_SOURCE_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_TOPICS_KAFKA_TOPIC_SOURCE_H_
+#define SATRAP_DEPLOY_COORDINATOR_TOPICS_KAFKA_TOPIC_SOURCE_H_
 
 #include <map>
 #include <memory>
@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "common/kafka/cluster.h"
 #include "common/log/log.h"
-#include "deploy/coordinator/topic_source.h"
+#include "deploy/coordinator/topics/topic_source.h"
 
 namespace satrap {
 
@@ -49,4 +49,4 @@ class KafkaTopicSource final : public TopicSource {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_KAFKA_TOPIC_SOURCE_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_TOPICS_KAFKA_TOPIC_SOURCE_H_

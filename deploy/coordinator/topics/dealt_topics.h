@@ -7,8 +7,8 @@
 //
 // Not thread-safe: the coordinator's engine locks.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_DEALT_TOPICS_H_
-#define SATRAP_DEPLOY_COORDINATOR_DEALT_TOPICS_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_TOPICS_DEALT_TOPICS_H_
+#define SATRAP_DEPLOY_COORDINATOR_TOPICS_DEALT_TOPICS_H_
 
 #include <cstdint>
 #include <string>
@@ -59,4 +59,4 @@ std::vector<KafkaPlace> PlacesOf(const StreamTopics& train, const std::vector<ui
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_DEALT_TOPICS_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_TOPICS_DEALT_TOPICS_H_

@@ -5,8 +5,8 @@
 // An error is the run's one message: it names partition and offsets, or the field of the job.
 // Blocking, as TopicSource. Functions of their arguments and of the cluster.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_TOPIC_RESOLUTION_H_
-#define SATRAP_DEPLOY_COORDINATOR_TOPIC_RESOLUTION_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_TOPICS_TOPIC_RESOLUTION_H_
+#define SATRAP_DEPLOY_COORDINATOR_TOPICS_TOPIC_RESOLUTION_H_
 
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "deploy/coordinator/topic_source.h"
+#include "deploy/coordinator/topics/topic_source.h"
 #include "proto/hot.pb.h"
 #include "proto/job.pb.h"
 #include "proto/position.pb.h"
@@ -77,4 +77,4 @@ std::string PartitionNames(const StreamTopics& topics);
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_TOPIC_RESOLUTION_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_TOPICS_TOPIC_RESOLUTION_H_

@@ -1,4 +1,4 @@
-#include "deploy/coordinator/dealt_topics.h"
+#include "deploy/coordinator/topics/dealt_topics.h"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 //
 // Not thread-safe.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_FAKE_TOPIC_SOURCE_H_
-#define SATRAP_DEPLOY_COORDINATOR_FAKE_TOPIC_SOURCE_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_TOPICS_FAKE_TOPIC_SOURCE_H_
+#define SATRAP_DEPLOY_COORDINATOR_TOPICS_FAKE_TOPIC_SOURCE_H_
 
 #include <fnmatch.h>
 
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "deploy/coordinator/topic_source.h"
+#include "deploy/coordinator/topics/topic_source.h"
 
 namespace satrap {
 
@@ -102,4 +102,4 @@ class FakeTopicSource final : public TopicSource {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_FAKE_TOPIC_SOURCE_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_TOPICS_FAKE_TOPIC_SOURCE_H_

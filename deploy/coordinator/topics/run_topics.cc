@@ -1,4 +1,4 @@
-#include "deploy/coordinator/run_topics.h"
+#include "deploy/coordinator/topics/run_topics.h"
 
 #include <algorithm>
 #include <utility>
@@ -44,7 +44,7 @@ absl::optional<TopicInput> TrainTopicsOf(const JobConfig& job) {
 
 }  // namespace
 
-RunTopics::RunTopics(const JobConfig& job, const CoordinatorOptions& options, Host* host,
+RunTopics::RunTopics(const JobConfig& job, const RunTopicsOptions& options, Host* host,
                      const RunLog* log, const RunPosition* position, const LedgerState* ledger)
     : job_(job),
       options_(options),
@@ -140,7 +140,7 @@ bool RunTopics::WaitForBroker(const absl::Status& status) {
     return false;
   }
   WarnOnce("waiting for the brokers of the run's topics: ", status, &look_trouble_);
-  options_.executor->PostAfter(options_.timeouts.broker_pause_ms * 1000, [this, owner = owner_] {
+  options_.executor->PostAfter(options_.broker_pause_ms * 1000, [this, owner = owner_] {
     const std::shared_ptr<void> alive = owner.lock();
     if (alive != nullptr) host_->OnDisk([this] { AskForTopics(); });
   });
@@ -183,7 +183,7 @@ void RunTopics::Tick() {
   const int64_t now_us = options_.executor->NowUs();
   if (looks_ || now_us < next_look_us_ || !dealt_.begun()) return;
   looks_ = true;
-  next_look_us_ = now_us + options_.timeouts.partitions_period_ms * 1000;
+  next_look_us_ = now_us + options_.partitions_period_ms * 1000;
   Ask([stream = *train_, known = dealt_.train(),
        source = options_.topics] { return FindNewPartitions(stream, known, source); },
       &RunTopics::TakePartitions);

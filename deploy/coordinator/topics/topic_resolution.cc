@@ -1,4 +1,4 @@
-#include "deploy/coordinator/topic_resolution.h"
+#include "deploy/coordinator/topics/topic_resolution.h"
 
 #include <algorithm>
 #include <map>

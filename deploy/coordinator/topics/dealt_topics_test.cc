@@ -1,4 +1,4 @@
-#include "deploy/coordinator/dealt_topics.h"
+#include "deploy/coordinator/topics/dealt_topics.h"
 
 #include "absl/types/optional.h"
 #include "gmock/gmock.h"
