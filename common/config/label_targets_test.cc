@@ -102,7 +102,7 @@ TEST(LabelTargetsTest, WidthsFollowFromLayers) {
   EXPECT_EQ(OutputWidth(model, "none"), absl::nullopt);
 }
 
-// What label 'y' may be in a job whose output is of these layers.
+// The labels 'y' that a job takes whose output is made by these layers.
 LabelTargets TargetsOfLayers(const std::string& layers, int record_rules) {
   JobConfig job;
   CHECK_OK(ParseText(R"(
@@ -167,7 +167,7 @@ TEST(LabelTargetsTest, ClassesFollowThroughInteractions) {
             kUnknown);
 }
 
-// Its ledger counts the records that were good when it began.
+// The run's ledger counts the records that were good when it began.
 TEST(LabelTargetsTest, ARunThatBeganBeforeKnowsTheClassesThatItKnew) {
   EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'numeric' bias {} }", 1), kUnknown);
   EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'numeric' linear { units: 3 } }", 1), 3);

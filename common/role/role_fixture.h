@@ -1,5 +1,5 @@
-// The base of tests of a role's process: a fake coordinator (fake_coordinator.h), and cases that
-// each run in a separate process, so that the test sees from outside how it ends.
+// The base of tests of a role's process: cases that each run in a separate process, with a
+// coordinator (fake_coordinator.h), so that the test sees from outside how it ends.
 
 #ifndef SATRAP_COMMON_ROLE_ROLE_FIXTURE_H_
 #define SATRAP_COMMON_ROLE_ROLE_FIXTURE_H_

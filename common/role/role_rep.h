@@ -74,7 +74,7 @@ struct RoleRuntime::Rep {
   std::unique_ptr<KillPoints> kill_points;
   rpc::EndpointOptions endpoint_options;
   std::unique_ptr<ThreadPoolExecutor> executor;
-  // For what peers send in chunks.
+  // Handles messages that peers send in chunks.
   const std::shared_ptr<rpc::ChunkMemory> chunk_memory =
       std::make_shared<rpc::ChunkMemory>(rpc::kLargestMessageBytes);
   std::unique_ptr<rpc::ChunkedHandler> handler;  // outlives the server
