@@ -24,13 +24,13 @@ namespace satrap {
 void SweepTables(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
                  const StepContext& context, int threads, Executor* executor, Task done);
 
-// Reads, in the same way, those of `tables` for which others_have_gradients(), and runs `done` with
-// `squares` plus the squares of the gradients of rows that the step does not hold. REQUIRES:
+// Reads, in the same way, those of `tables` whose idle_rows_have_gradients(), and runs `done` with
+// `squares` plus the squares of the gradients of their idle rows. REQUIRES:
 // EmbeddingTable::AddSquares has run for all keys of the step, and until `done` nothing updates the
 // tables
-void AddSquaresOfOthers(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
-                        const StepContext& context, int threads, Executor* executor,
-                        const ExactSum& squares, absl::AnyInvocable<void(const ExactSum&)> done);
+void AddIdleSquares(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
+                    const StepContext& context, int threads, Executor* executor,
+                    const ExactSum& squares, absl::AnyInvocable<void(const ExactSum&)> done);
 
 }  // namespace satrap
 

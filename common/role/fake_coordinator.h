@@ -1,5 +1,5 @@
-// A coordinator of one role's process, for tests: it answers as one whose run is in a state that the
-// test sets, and can lose, refuse and garble what a real one would not.
+// A fake coordinator for tests of one role's process. It answers like a coordinator whose run is in
+// a state that the test sets, and it can also lose, refuse and garble answers.
 //
 // Thread-safe.
 
@@ -23,7 +23,7 @@ namespace satrap {
 
 inline constexpr uint64_t kRunId = 0x1234567812345678;
 
-// Answers as a coordinator whose run is in `state`.
+// Answers like a coordinator whose run is in `state`.
 class FakeCoordinator final : public rpc::Handler {
  public:
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
@@ -31,7 +31,7 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     state_ = state;
   }
-  // A failure that came before the role's.
+  // Sets a failure that came before the role's.
   void SetFirstCause(const Ending& cause) {
     MutexLock lock(&mutex_);
     first_cause_ = cause;
@@ -42,9 +42,10 @@ class FakeCoordinator final : public rpc::Handler {
     state_ = STARTING;
     starts_when_ready_ = true;
   }
-  // Before the role starts.
+  // Call before the role starts.
   void RefuseRegister(const absl::Status& error) { register_error_ = error; }
-  // Before the role starts: so many times its generation is over, and the next one not there yet.
+  // Call before the role starts. This many times it gets the answer that its generation is over and
+  // the next one is not there yet.
   void LetWait(int times) {
     MutexLock lock(&mutex_);
     waits_left_ = times;
@@ -53,13 +54,13 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     return waits_left_;
   }
-  // Heartbeats whose sender knew the members, and was not told them.
+  // How many heartbeats said that their sender knows the members, and got an answer without them.
   int heartbeats_with_members() {
     MutexLock lock(&mutex_);
     return heartbeats_with_members_;
   }
   void SetJob(const JobConfig& job) { job_ = job; }
-  // Deals the partitions of these splits to loader 1, as far as a heartbeat does not know them.
+  // Deals the partitions of these splits to loader 1, unless a heartbeat says that they are known.
   void Deal(const std::vector<uint32_t>& splits) {
     MutexLock lock(&mutex_);
     dealt_ = splits;
@@ -69,7 +70,7 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     heartbeat_error_ = error;
   }
-  // Answers heartbeats with what is no message.
+  // Answers heartbeats with bytes that are not a message.
   void GarbleHeartbeats() {
     MutexLock lock(&mutex_);
     garbles_heartbeats_ = true;
@@ -79,19 +80,19 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     ignores_failures_ = true;
   }
-  // The first `count` wishes get this error.
+  // Answers the first `count` wishes with this error.
   void RefuseWishes(int count, const absl::Status& error) {
     MutexLock lock(&mutex_);
     wishes_to_refuse_ = count;
     wish_error_ = error;
   }
-  // Waits until so many wishes have come. Returns how many there are.
+  // Waits until this many wishes have come. Returns how many there are.
   int AwaitWishes(int count) {
     MutexLock lock(&mutex_);
     while (wishes_ < count) changed_.Wait(&mutex_);
     return wishes_;
   }
-  // Waits for so many more heartbeats, whatever their answers are.
+  // Waits for this many more heartbeats, however they are answered.
   void AwaitHeartbeats(int count) {
     MutexLock lock(&mutex_);
     const int enough = heartbeats_ + count;

@@ -1,5 +1,5 @@
-// What a role's control thread does about answers that are not as they should be, and about none.
-// (role_runtime_test.cc: the ends of a role; role_signals_test.cc: signals.)
+// How a role's control thread handles wrong answers, and missing ones. role_runtime_test.cc tests
+// the ends of a role, role_signals_test.cc signals.
 
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ TEST_F(RoleRuntimeTest, AWishToStopThatIsLostIsMadeAgain) {
               ::testing::ExitedWithCode(0), "the run has stopped");
 }
 
-// The run ends or restarts anyhow, as heartbeats will tell.
+// The run ends or restarts anyway, which heartbeats will report.
 TEST_F(RoleRuntimeTest, AWishToStopThatIsRefusedIsMadeOnceAndLogged) {
   EXPECT_EXIT(
       RunCase(
@@ -75,7 +75,8 @@ TEST_F(RoleRuntimeTest, AnAnswerThatIsNoMessageExits1) {
   EXPECT_TRUE(IsOf(Left(), NN_WORKER, 0));
 }
 
-// One of another run or generation asks to be started again (role_runtime_test.cc).
+// If it is from another run or generation, the role asks to be started again
+// (role_runtime_test.cc).
 TEST_F(RoleRuntimeTest, AnyOtherRefusalOfAHeartbeatExits1) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                 const absl::Status joined = runtime.Join();
@@ -88,7 +89,7 @@ TEST_F(RoleRuntimeTest, AnyOtherRefusalOfAHeartbeatExits1) {
   EXPECT_EQ(Left().why(), Ending::MEMBER_FAILED);
 }
 
-// A heartbeat that is lost is no refusal: another one follows.
+// A lost heartbeat is not a refusal: another one follows.
 TEST_F(RoleRuntimeTest, AHeartbeatThatIsLostChangesNothing) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                 const absl::Status joined = runtime.Join();

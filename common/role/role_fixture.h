@@ -1,5 +1,5 @@
-// The base of tests of a role's process: cases that run in processes of their own, with a
-// coordinator (fake_coordinator.h), so that the test checks from outside how they end.
+// The base of tests of a role's process: cases that each run in a separate process, with a
+// coordinator (fake_coordinator.h), so that the test sees from outside how it ends.
 
 #ifndef SATRAP_COMMON_ROLE_ROLE_FIXTURE_H_
 #define SATRAP_COMMON_ROLE_ROLE_FIXTURE_H_
@@ -18,10 +18,10 @@ namespace satrap {
 using Body = std::function<absl::Status(RoleRuntime&, FakeCoordinator&)>;
 using Prepare = std::function<void(FakeCoordinator&)>;
 
-// Where the role of the test that runs leaves its Ending. The same in the process of its case.
+// Where the role of the running test leaves its Ending; the same path in the process of its case.
 std::string EndingPathOfTest();
 
-// Runs a coordinator, which `prepare` may change first, and a role with `body` in the process of
+// Runs a coordinator, which `prepare` may change first, and a role with `body`, in the process of
 // the test case. Exits with the role's code.
 [[noreturn]] void RunCase(const Body& body, const Prepare& prepare = nullptr);
 
@@ -29,7 +29,7 @@ class RoleRuntimeTest : public ::testing::Test {
  protected:
   RoleRuntimeTest() { ::testing::FLAGS_gtest_death_test_style = "threadsafe"; }
   ~RoleRuntimeTest() override { std::remove(EndingPathOfTest().c_str()); }
-  // What the role of the last case has left; an empty one if it has left none.
+  // What the role of the last case has left; empty if it left nothing.
   static Ending Left() { return ReadEnding(EndingPathOfTest()).value_or(Ending()); }
 };
 

@@ -17,7 +17,6 @@
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/backend/testing/deferred_backend.h"
 
 namespace satrap {
 namespace {
@@ -171,7 +170,7 @@ class Range {
   Range(const DenseOptimizerConfig& config, const std::vector<float>& w)
       : config_(config),
         optimizer_(NewDenseOptimizer(config).value()),
-        backend_(NewDeferredBackend(NewCpuBackend(1), HostAccess::kNone)),
+        backend_(NewCpuBackend(1)),
         count_(static_cast<int64_t>(w.size())),
         w_(NewTensor(count_)),
         gradient_(NewTensor(count_)),

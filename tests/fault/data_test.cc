@@ -174,7 +174,7 @@ class PoisonTest : public DataTest {
     EXPECT_TRUE(WaitForCuts(2)) << ReadFile(run.err_path);
     const uint64_t most = MostDataBytes();
     SendSignal(run.pid, SIGKILL);
-    EXPECT_EQ(WaitFor(run, 10).exit_code, -1);
+    EXPECT_EQ(WaitFor(run, 60).exit_code, -1);
     EXPECT_TRUE(NobodyIsLeft());
     std::filesystem::remove_all(RunDir());
     return most;

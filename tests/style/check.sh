@@ -29,7 +29,7 @@ check_format() {
 # A folder that is not named counts as the one that it is in. Tests stand beside their source and may
 # include any folder of their role.
 folder_order='
-common: base log file numeric thread rpc metrics kafka testing config batch checkpoint role candidates
+common: base flags json log file numeric thread rpc chunk metrics kafka testing config batch checkpoint role candidates
 data_loader: source transform testing engine parser check synthetic batch candidates kafka .
 embedding_worker: candidates .
 embedding_ps: initializer optimizer table checkpoint .

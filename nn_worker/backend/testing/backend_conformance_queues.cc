@@ -1,4 +1,4 @@
-// The part of BackendConformance that is about lanes: copies beside the operations, events, and
+// The part of BackendConformance that is about queues: copies beside the operations, events, and
 // waits.
 
 #include <cstdint>
@@ -42,7 +42,7 @@ TEST_P(BackendConformance, PinnedMemoryIsZeroedAndTheHosts) {
   }
 }
 
-// As when one thread copies the next part in while another computes.
+// One thread copies the next part in while another computes.
 TEST_P(BackendConformance, AThreadAllocatesAndCopiesInWhileAnotherComputes) {
   const Tensor y = New(1, 1), one = Of({{1}});
   Tensor last;
@@ -53,7 +53,7 @@ TEST_P(BackendConformance, AThreadAllocatesAndCopiesInWhileAnotherComputes) {
       Floats(pinned)[0] = static_cast<float>(i);
       backend_->StartCopyIn(pinned, last);
       const auto event = NewEvent(backend_.get());
-      backend_->Record(Lane::kCopiesIn, event.get());
+      backend_->Record(DeviceQueue::kCopiesIn, event.get());
       ASSERT_TRUE(AwaitEvent(backend_.get(), event.get(), kNoTimeout, kNotAborted).ok());
     }
   });
@@ -77,8 +77,8 @@ TEST_P(BackendConformance, BuffersCanLieInPinnedMemory) {
   EXPECT_EQ(Values(x)[15], 8);
 }
 
-// In, computed with, and out again, with no Sync: each lane waits for the one before it.
-TEST_P(BackendConformance, LanesRunInTheOrderThatEventsGiveThem) {
+// In, computed with, and out again, with no Sync: each queue waits for the one before it.
+TEST_P(BackendConformance, QueuesRunInTheOrderThatEventsGiveThem) {
   const Tensor x = New(2, 3), y = New(2, 3);
   const absl::Span<uint8_t> in = Pinned(backend_.get(), 24), out = Pinned(backend_.get(), 24);
   const auto copied = NewEvent(backend_.get()), computed = NewEvent(backend_.get()),
@@ -86,14 +86,14 @@ TEST_P(BackendConformance, LanesRunInTheOrderThatEventsGiveThem) {
   for (int round = 1; round <= 3; ++round) {
     for (size_t i = 0; i < 6; ++i) Floats(in)[i] = static_cast<float>(i * round);
     backend_->StartCopyIn(in, x);
-    backend_->Record(Lane::kCopiesIn, copied.get());
-    backend_->WaitFor(Lane::kOperations, copied.get());
+    backend_->Record(DeviceQueue::kCopiesIn, copied.get());
+    backend_->WaitFor(DeviceQueue::kOperations, copied.get());
     backend_->Copy(x, y, /*add=*/false);
     backend_->Copy(x, y, /*add=*/true);
-    backend_->Record(Lane::kOperations, computed.get());
-    backend_->WaitFor(Lane::kCopiesOut, computed.get());
+    backend_->Record(DeviceQueue::kOperations, computed.get());
+    backend_->WaitFor(DeviceQueue::kCopiesOut, computed.get());
     backend_->StartCopyOut(y, out);
-    backend_->Record(Lane::kCopiesOut, done.get());
+    backend_->Record(DeviceQueue::kCopiesOut, done.get());
     ASSERT_TRUE(AwaitEvent(backend_.get(), done.get(), kNoTimeout, kNotAborted).ok());
     for (size_t i = 0; i < 6; ++i) EXPECT_EQ(Floats(out)[i], static_cast<float>(2 * i * round));
     // What the last event waited for has happened as well.
@@ -107,7 +107,7 @@ TEST_P(BackendConformance, ACopyOutIsThereWhenAnEventBehindItHasHappened) {
   std::vector<float> out(2);
   CopyOut(backend_.get(), x, absl::MakeSpan(out));
   const auto event = NewEvent(backend_.get());
-  backend_->Record(Lane::kOperations, event.get());
+  backend_->Record(DeviceQueue::kOperations, event.get());
   ASSERT_TRUE(AwaitEvent(backend_.get(), event.get(), kNoTimeout, kNotAborted).ok());
   EXPECT_EQ(out, (std::vector<float>{1, 2}));
 }
@@ -115,13 +115,14 @@ TEST_P(BackendConformance, ACopyOutIsThereWhenAnEventBehindItHasHappened) {
 TEST_P(BackendConformance, AnEventThatWasNeverRecordedHasHappened) {
   const auto event = NewEvent(backend_.get());
   EXPECT_TRUE(*backend_->Poll(event.get()));
-  for (const Lane lane : {Lane::kOperations, Lane::kCopiesIn, Lane::kCopiesOut}) {
-    backend_->WaitFor(lane, event.get());
+  for (const DeviceQueue queue :
+       {DeviceQueue::kOperations, DeviceQueue::kCopiesIn, DeviceQueue::kCopiesOut}) {
+    backend_->WaitFor(queue, event.get());
   }
   backend_->Sync();
 }
 
-// The wait is for what was recorded before it.
+// A wait is for what was recorded before the wait.
 TEST_P(BackendConformance, AWaitKeepsThePointThatItWasMadeFor) {
   const Tensor x = New(1, 1), y = New(1, 1);
   const absl::Span<uint8_t> one = Pinned(backend_.get(), 4), two = Pinned(backend_.get(), 4);
@@ -129,15 +130,15 @@ TEST_P(BackendConformance, AWaitKeepsThePointThatItWasMadeFor) {
   Floats(two)[0] = 2;
   const auto event = NewEvent(backend_.get());
   backend_->StartCopyIn(one, x);
-  backend_->Record(Lane::kCopiesIn, event.get());
-  backend_->WaitFor(Lane::kOperations, event.get());
+  backend_->Record(DeviceQueue::kCopiesIn, event.get());
+  backend_->WaitFor(DeviceQueue::kOperations, event.get());
   backend_->Copy(x, y, /*add=*/true);
   const auto added = NewEvent(backend_.get());
-  backend_->Record(Lane::kOperations, added.get());
+  backend_->Record(DeviceQueue::kOperations, added.get());
   // Ordered after the operation, or it might overwrite x too soon.
-  backend_->WaitFor(Lane::kCopiesIn, added.get());
+  backend_->WaitFor(DeviceQueue::kCopiesIn, added.get());
   backend_->StartCopyIn(two, x);
-  backend_->Record(Lane::kCopiesIn, event.get());
+  backend_->Record(DeviceQueue::kCopiesIn, event.get());
   backend_->Sync();
   EXPECT_EQ(Values(y), std::vector<float>{1});
   EXPECT_EQ(Values(x), std::vector<float>{2});
