@@ -43,15 +43,15 @@ std::string ValuesText(const Seen& seen) {
   return absl::StrJoin(shown, ", ");
 }
 
-// What to do.
+// The advice at the end of the message.
 std::string Cure(const LabelTargets& targets, const Seen& seen) {
   if (targets.loss == TaskConfig::SOFTMAX_CROSS_ENTROPY) {
     return "Number the classes from 0, list their strings as the column's vocabulary, or give the "
            "output of the model as many values as there are classes";
   }
   if (targets.loss == TaskConfig::MSE) return "Scale the labels";
-  // Of two values the larger one is meant by "yes"; of others nothing is known, and -1 and 1 are
-  // usual.
+  // Of two values the larger one means "yes". With more or fewer nothing is known, so the usual -1
+  // and 1 are shown.
   const bool two = seen.values.size() == 2;
   const float negative = two ? seen.values.begin()->first : -1;
   const float positive = two ? seen.values.rbegin()->first : 1;
@@ -77,8 +77,8 @@ absl::Status CheckFirstLabels(const StreamSpec& train, uint32_t loader, uint32_t
   const std::vector<LabelTargets>& targets = train.check.labels();
   std::vector<Seen> seen(targets.size());
   const std::unique_ptr<Parser> parser = NewParser(train.job.data(), train.stream);
-  // Training counts and keeps what is bad. Here it only ends the search where hardly a record is
-  // good.
+  // Training counts and keeps bad records. Here the limit only ends the search if hardly a record
+  // is good.
   ReadProgress::Options limit;
   limit.max_bad_fraction = train.job.data().max_bad_fraction();
   ReadProgress unreported(std::move(limit));
@@ -96,7 +96,7 @@ absl::Status CheckFirstLabels(const StreamSpec& train, uint32_t loader, uint32_t
                      NewFileBlockReader(train.splits[split], split, options));
     while (rows < kFirstLabels) {
       const absl::StatusOr<bool> found = reader->Next(&block);
-      // Training says so, with the file of bad records.
+      // Training reports this error, with the file of bad records.
       if (absl::IsFailedPrecondition(found.status())) return absl::OkStatus();
       RETURN_IF_ERROR(found.status());
       if (!*found) break;

@@ -69,7 +69,7 @@ absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
     RETURN_IF_ERROR(LoadCut(runtime.cut_folder(), engine.get()));
     runtime.logger().Info("has loaded the rows of the cut");
   }
-  RETURN_IF_ERROR(runtime.Serve({{kMethods, engine.get()}}));
+  RETURN_IF_ERROR(runtime.Serve(kMethods, engine.get()));
   RETURN_IF_ERROR(runtime.Join());
   PsMetrics metrics(engine.get(), runtime.metrics());
   RefreshEachSecond(runtime.executor(), [&metrics] { metrics.Refresh(); });

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/chunk/chunk.h"
 #include "common/config/batch_scaling.h"
 #include "common/rpc/control_methods.h"
 #include "common/rpc/header.h"
@@ -224,7 +225,7 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const LookupHeader& header, const 
   answer.set_dtype(dtype);
   // Check the whole request before anything is allocated for its answer.
   ASSIGN_OR_RETURN(const std::vector<TableLookup> lookups,
-                   DecodeLookup(header, payload, ownership_, dtype, job_.max_message_bytes()));
+                   DecodeLookup(header, payload, ownership_, dtype, rpc::kLargestMessageBytes));
   // Lay the answer out: for each table a section of values and one of presence bits.
   rpc::PayloadBuilder builder;
   for (const TableLookup& lookup : lookups) {

@@ -335,7 +335,7 @@ TEST_F(PsEngineCutTest, ATrainingTakesOfItsFirstModelWhatItMay) {
   // This is the best cut, loaded for the test pass: a complete cut of the run's own.
   ASSERT_TRUE(Load().ok());
   EXPECT_EQ(Seven(), (Row{0, 0, 0}));
-  // The table now has another optimizer than the model, which no cut of the run's own ever has.
+  // The table now has another optimizer than the model. That never happens with the run's own cuts.
   job.mutable_warm_start()->clear_only();
   job.mutable_tables(0)->mutable_segments(0)->mutable_optimizer()->mutable_adam();
   Begin(job);

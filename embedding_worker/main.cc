@@ -38,7 +38,7 @@ absl::Status RunEmbeddingWorker(RoleRuntime& runtime) {
   NowDoing("makes its queues");
   ASSIGN_OR_RETURN(std::unique_ptr<EmbeddingWorkerEngine> engine,
                    EmbeddingWorkerEngine::Create(runtime.job(), std::move(options)));
-  RETURN_IF_ERROR(runtime.Serve({{rpc::kEmbeddingWorkerMethods, engine.get()}}));
+  RETURN_IF_ERROR(runtime.Serve(rpc::kEmbeddingWorkerMethods, engine.get()));
   NowDoing("takes part in the run");
   EngineMetrics metrics(engine.get(), runtime.metrics());
   RefreshEachSecond(runtime.executor(), [&metrics] { metrics.Refresh(); });

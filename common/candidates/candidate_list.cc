@@ -31,6 +31,19 @@ uint64_t WordAt(absl::string_view bytes, size_t index) {
   return word;
 }
 
+// The whole file, with its hash at the end.
+std::vector<uint64_t> WordsOf(const CandidateList& list) {
+  CHECK(list.ids.size() == list.counts.size());
+  std::vector<uint64_t> words(2 + 2 * list.size());
+  std::memcpy(words.data(), kMagic, kWord);
+  words[1] = list.size();
+  std::copy(list.ids.begin(), list.ids.end(), words.begin() + 2);
+  std::copy(list.counts.begin(), list.counts.end(),
+            words.begin() + 2 + static_cast<int64_t>(list.size()));
+  words.push_back(Xxh64(BytesOf(words)));
+  return words;
+}
+
 }  // namespace
 
 void CandidateList::Sort() {
@@ -48,15 +61,10 @@ void CandidateList::Sort() {
   *this = std::move(sorted);
 }
 
+uint64_t CandidateListHash(const CandidateList& list) { return WordsOf(list).back(); }
+
 absl::Status WriteCandidateList(const std::string& path, const CandidateList& list) {
-  CHECK(list.ids.size() == list.counts.size());
-  std::vector<uint64_t> words(2 + 2 * list.size());
-  std::memcpy(words.data(), kMagic, kWord);
-  words[1] = list.size();
-  std::copy(list.ids.begin(), list.ids.end(), words.begin() + 2);
-  std::copy(list.counts.begin(), list.counts.end(),
-            words.begin() + 2 + static_cast<int64_t>(list.size()));
-  words.push_back(Xxh64(BytesOf(words)));
+  const std::vector<uint64_t> words = WordsOf(list);
   ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file, DurableFile::Create(path));
   RETURN_IF_ERROR(file->Append(BytesOf(words)));
   return file->Commit();

@@ -29,6 +29,9 @@ struct CandidateList {
   void Sort();
 };
 
+// The last eight bytes of the list's file: the XXH64 of all before them.
+uint64_t CandidateListHash(const CandidateList& list);
+
 // Errors as DurableFile.
 absl::Status WriteCandidateList(const std::string& path, const CandidateList& list);
 // NOT_FOUND without the file; DATA_LOSS, naming it, if it is damaged.

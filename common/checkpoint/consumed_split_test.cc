@@ -1,4 +1,4 @@
-// A split by itself. (ledger_test.cc, ledger_topics_test.cc: many of them, and random ranges.)
+// A single split. ledger_test.cc and ledger_topics_test.cc test many splits, and random ranges.
 
 #include "common/checkpoint/consumed_split.h"
 
@@ -32,7 +32,8 @@ ProvenanceRange EndAfter(uint64_t rows) {
   range.set_split_rows(rows);
   return range;
 }
-// All of the offsets [block, end), or lines from `from` to before `to`, each slot and line.
+// The whole block of offsets [block, end), or its places from `from` to before `to` (slot and
+// line).
 ProvenanceRange Messages(uint64_t block, uint64_t end, std::pair<uint32_t, uint32_t> from,
                          std::pair<uint32_t, uint32_t> to) {
   ProvenanceRange range;

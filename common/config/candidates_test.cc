@@ -107,7 +107,7 @@ TEST(CandidatesConfigTest, TopicsNeedAList) {
   EXPECT_EQ(ProblemsOf(job), "");
 }
 
-// Recall among all items is what counts, and a part has only some of them.
+// The measure would be recall among all items, and a part has only some of them.
 TEST(CandidatesConfigTest, ThereIsNoMetricToValidateBy) {
   JobConfig job = CandidateJob();
   job.mutable_data()->add_valid_files("valid.csv");

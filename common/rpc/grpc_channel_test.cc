@@ -142,6 +142,20 @@ TEST_F(GrpcChannelTest, AnAnswerOverTheLimitIsAskedForOnceAndTheErrorNamesCallBy
   EXPECT_EQ(handler_.calls(), 1);
 }
 
+// Starts a server that gives every call to `service`, which must outlive it. Sets *address to its
+// address.
+std::unique_ptr<grpc::Server> StartGeneric(grpc::CallbackGenericService* service,
+                                           std::string* address) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  ListenOn("127.0.0.1:0", {}, &builder, &port);
+  builder.RegisterCallbackGenericService(service);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  CHECK(server != nullptr) << "no server was started";
+  *address = absl::StrCat("127.0.0.1:", port);
+  return server;
+}
+
 // If `begins`, sends the first bytes of an answer, its metadata. Never finishes a call.
 class BeginningService final : public grpc::CallbackGenericService {
  public:
@@ -167,13 +181,9 @@ class BeginningService final : public grpc::CallbackGenericService {
 TEST(GrpcChannelDeadlineTest, SaysWhetherTheAnswerHadBegunToArrive) {
   for (const bool begins : {true, false}) {
     BeginningService service(begins);
-    grpc::ServerBuilder builder;
-    int port = 0;
-    ListenOn("127.0.0.1:0", {}, &builder, &port);
-    builder.RegisterCallbackGenericService(&service);
-    const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-    ASSERT_NE(server, nullptr);
-    const auto channel = ChannelTo("127.0.0.1:" + std::to_string(port));
+    std::string address;
+    const std::unique_ptr<grpc::Server> server = StartGeneric(&service, &address);
+    const auto channel = ChannelTo(address);
     const absl::Status status = CallAndWait(channel.get(), kEcho, Message(), 500).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
     EXPECT_EQ(AnswerHadBegun(status), begins);
@@ -197,26 +207,18 @@ class EndingService final : public grpc::CallbackGenericService {
 
 TEST(GrpcChannelCancelTest, ACallThatThePeerHasEndedIsThatOfAPeerWhoIsAway) {
   EndingService service;
-  grpc::ServerBuilder builder;
-  int port = 0;
-  ListenOn("127.0.0.1:0", {}, &builder, &port);
-  builder.RegisterCallbackGenericService(&service);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  ASSERT_NE(server, nullptr);
-  const auto channel = ChannelTo("127.0.0.1:" + std::to_string(port));
+  std::string address;
+  const std::unique_ptr<grpc::Server> server = StartGeneric(&service, &address);
+  const auto channel = ChannelTo(address);
   EXPECT_EQ(CallAndWait(channel.get(), kEcho, Message(), 5000).status().code(),
             absl::StatusCode::kUnavailable);
 }
 
 TEST(GrpcChannelCancelTest, ACallThatTheChannelItselfGivesUpIsCancelled) {
   BeginningService service(false);
-  grpc::ServerBuilder builder;
-  int port = 0;
-  ListenOn("127.0.0.1:0", {}, &builder, &port);
-  builder.RegisterCallbackGenericService(&service);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  ASSERT_NE(server, nullptr);
-  auto channel = ChannelTo("127.0.0.1:" + std::to_string(port));
+  std::string address;
+  const std::unique_ptr<grpc::Server> server = StartGeneric(&service, &address);
+  auto channel = ChannelTo(address);
   absl::Status ended;
   channel->Call(kEcho, Message(), 60000,
                 [&ended](const absl::StatusOr<Message>& answer) { ended = answer.status(); });

@@ -13,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/checked_text.h"
+#include "common/checkpoint/file_system.h"
 #include "common/config/candidates.h"
 #include "common/config/job_facts.h"
 #include "data_loader/batch/file_block_reader.h"
@@ -36,7 +38,7 @@ absl::Status TooMany(const std::string& where, size_t most_items) {
       " different items. Name a list of the most frequent ones (model.candidates.list)"));
 }
 
-// What the feature makes of an item's text.
+// The id that the feature makes of an item's text.
 class ItemIds {
  public:
   explicit ItemIds(const JobConfig& job)
@@ -50,7 +52,7 @@ class ItemIds {
     }
   }
 
-  // False if it is none.
+  // False if the text is no id.
   bool Find(absl::string_view text, uint64_t* id) const {
     if (are_numbers_) return absl::SimpleAtoi(text, id);
     if (vocabulary_.empty()) {
@@ -67,6 +69,40 @@ class ItemIds {
   absl::flat_hash_map<std::string, uint64_t> vocabulary_;
 };
 
+FileIdentity IdentityOf(const CandidateList& list) {
+  FileIdentity identity;
+  identity.set_path("candidates.bin");
+  identity.set_bytes(list.size());
+  identity.set_content(CandidateListHash(list));
+  return identity;
+}
+
+// Beside the lists of files, because it is one more thing that a run does not exchange.
+std::string IdentityPath(const JobConfig& job) { return job.run_dir() + "/splits/candidates"; }
+
+absl::Status WriteIdentity(const JobConfig& job, const FileIdentity& identity) {
+  FileSystem* const disk = DiskFileSystem();
+  const std::string path = IdentityPath(job);
+  const std::string draft = path + ".partial";
+  const std::string folder = job.run_dir() + "/splits";
+  RETURN_IF_ERROR(disk->CreateFolders(folder));
+  RETURN_IF_ERROR(disk->Remove(draft));  // of a loader that died here
+  RETURN_IF_ERROR(WriteCheckedText(draft, identity, disk));
+  RETURN_IF_ERROR(disk->Rename(draft, path));
+  return disk->SyncFolder(folder);
+}
+
+absl::Status AnotherList(const std::string& path, const FileIdentity& was, const FileIdentity& is,
+                         bool was_removed) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      path,
+      was_removed ? " was removed, and made anew it is another list"
+                  : " is not the list of items that this run began with",
+      ": it had ", was.bytes(), " items and hash ", absl::Hex(was.content(), absl::kZeroPad16),
+      ", and now ", is.bytes(), " and ", absl::Hex(is.content(), absl::kZeroPad16),
+      ". Put the file back as it was to go on, or begin a new run"));
+}
+
 absl::StatusOr<std::unique_ptr<BlockReader>> OpenSplit(const StreamSpec& spec, uint32_t split,
                                                        Parser* parser, ReadProgress* progress) {
   if (spec.click_log != nullptr) {
@@ -79,7 +115,7 @@ absl::StatusOr<std::unique_ptr<BlockReader>> OpenSplit(const StreamSpec& spec, u
   options.filter = &spec.filter;
   options.parser = parser;
   options.progress = progress;
-  options.report_bad = false;  // training does
+  options.report_bad = false;  // training reports them
   options.check = &spec.check;
   return NewFileBlockReader(spec.splits[split], split, options);
 }
@@ -169,19 +205,32 @@ absl::StatusOr<CandidateList> CountItems(const StreamSpec& train, size_t most_it
 absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train,
                                const absl::optional<FileIdentity>& item_file) {
   const std::string path = CandidateListPath(job);
-  const absl::Status there = ReadCandidateList(path).status();
-  if (!absl::IsNotFound(there)) return there;
-  const std::string& file = job.model().candidates().list();
-  CandidateList list;
-  if (!file.empty()) {
-    if (item_file.has_value()) RETURN_IF_ERROR(CheckItemFile(job, *item_file));
-    FileIdentity identity;
-    identity.set_path(file);
-    ASSIGN_OR_RETURN(list, ReadItemFile(job, PathOf(job, identity)));
-  } else if (train != nullptr) {
-    ASSIGN_OR_RETURN(list, CountItems(*train));
+  FileIdentity was;
+  const absl::Status known = ReadCheckedText(IdentityPath(job), DiskFileSystem(), &was);
+  if (!known.ok() && !absl::IsNotFound(known)) return known;
+  absl::StatusOr<CandidateList> list = ReadCandidateList(path);
+  const bool is_there = list.ok();
+  if (!is_there) {
+    if (!absl::IsNotFound(list.status())) return list.status();
+    const std::string& file = job.model().candidates().list();
+    list = CandidateList();
+    if (!file.empty()) {
+      if (item_file.has_value()) RETURN_IF_ERROR(CheckItemFile(job, *item_file));
+      FileIdentity identity;
+      identity.set_path(file);
+      list = ReadItemFile(job, PathOf(job, identity));
+    } else if (train != nullptr) {
+      list = CountItems(*train);
+    }
+    RETURN_IF_ERROR(list.status());
   }
-  return WriteCandidateList(path, list);
+  const FileIdentity is = IdentityOf(*list);
+  if (known.ok() && (is.bytes() != was.bytes() || is.content() != was.content())) {
+    return AnotherList(path, was, is, !is_there);
+  }
+  if (!is_there) RETURN_IF_ERROR(WriteCandidateList(path, *list));
+  // After the list: what tells of it must not be there alone.
+  return known.ok() ? absl::OkStatus() : WriteIdentity(job, is);
 }
 
 }  // namespace satrap

@@ -105,7 +105,7 @@ TEST_F(MakeCandidateListTest, CountsTheGoodRecordsOfTheTrainStream) {
   dir_.Write("train.tsv", "u\tant\t1\nu\tbee\t0\nv\tbee\t1\nu\tcat\tbad\nw\tant\t1\nw\tdog\t1\n");
   const auto list = Count();
   ASSERT_TRUE(list.ok()) << list.status();
-  // By falling count, then by id.
+  // The list is sorted by falling count, then by id.
   const uint64_t ant = StringId("ant"), bee = StringId("bee");
   EXPECT_EQ(list->ids,
             (std::vector<uint64_t>{std::min(ant, bee), std::max(ant, bee), StringId("dog")}));
@@ -145,10 +145,12 @@ TEST_F(MakeCandidateListTest, AListThatWasDeletedIsMadeAnewOfTheSameItemsOrNotAt
   const absl::optional<FileIdentity> was = files->candidates();
   ASSERT_TRUE(MakeCandidateList(job_, nullptr, was).ok());
   const std::string path = CandidateListPath(job_);
+  const uint64_t made = CandidateListHash(*ReadCandidateList(path));
   std::filesystem::remove(path);
   ASSERT_TRUE(MakeCandidateList(job_, nullptr, was).ok());
   EXPECT_EQ(ReadCandidateList(path)->size(), 2u);
-  // While the list is there, the file may go.
+  EXPECT_EQ(CandidateListHash(*ReadCandidateList(path)), made);
+  // While the list is there, the file may change or be removed.
   dir_.Write("items.tsv", "bee\nant\n");
   EXPECT_TRUE(MakeCandidateList(job_, nullptr, was).ok());
   std::filesystem::remove(path);
@@ -164,6 +166,60 @@ TEST_F(MakeCandidateListTest, AListThatWasDeletedIsMadeAnewOfTheSameItemsOrNotAt
   ASSERT_TRUE(without.ok()) << "a run that has its list does not need the file: "
                             << without.status();
   EXPECT_FALSE(without->has_candidates());
+}
+
+TEST_F(MakeCandidateListTest, AListThatWasExchangedIsRefused) {
+  dir_.Write("items.tsv", "ant\nbee\n");
+  job_.mutable_model()->mutable_candidates()->set_list("items.tsv");
+  ASSERT_TRUE(MakeCandidateList(job_, nullptr).ok());
+  const std::string path = CandidateListPath(job_);
+  CandidateList exchanged = *ReadCandidateList(path);
+  std::swap(exchanged.ids[0], exchanged.ids[1]);
+  ASSERT_TRUE(WriteCandidateList(path, exchanged).ok());
+  const absl::Status status = MakeCandidateList(job_, nullptr);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_NE(status.message().find(path + " is not the list of items that this run began with: it "
+                                         "had 2 items and hash "),
+            absl::string_view::npos)
+      << status;
+  std::swap(exchanged.ids[0], exchanged.ids[1]);
+  ASSERT_TRUE(WriteCandidateList(path, exchanged).ok());
+  EXPECT_TRUE(MakeCandidateList(job_, nullptr).ok()) << "it is as it was";
+}
+
+TEST_F(MakeCandidateListTest, ACountedListThatWasDeletedIsMadeAnewOnlyIfItIsTheSame) {
+  dir_.Write("train.tsv", "u\tant\t1\nu\tbee\t1\n");
+  ReadProgress progress{ReadProgress::Options()};
+  const auto make = [&] {
+    auto spec = StreamSpec::Make(job_, TRAIN_STREAM, &progress);
+    EXPECT_TRUE(spec.ok()) << spec.status();
+    return MakeCandidateList(job_, spec->get());
+  };
+  ASSERT_TRUE(make().ok());
+  const std::string path = CandidateListPath(job_);
+  std::filesystem::remove(path);
+  ASSERT_TRUE(make().ok());
+  EXPECT_EQ(ReadCandidateList(path)->size(), 2u);
+  std::filesystem::remove(path);
+  dir_.Write("train.tsv", "u\tant\t1\nu\tcat\t1\n");
+  const absl::Status status = make();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_NE(status.message().find("was removed, and made anew it is another list"),
+            absl::string_view::npos)
+      << status;
+  EXPECT_EQ(ReadCandidateList(path).status().code(), absl::StatusCode::kNotFound)
+      << "nothing draws from it";
+}
+
+TEST_F(MakeCandidateListTest, ARunOfAnEarlierBuildGoesOnWithTheListThatIsThere) {
+  CandidateList list;
+  list.ids = {7, 5};
+  list.counts = {2, 1};
+  ASSERT_TRUE(WriteCandidateList(CandidateListPath(job_), list).ok());
+  ASSERT_TRUE(MakeCandidateList(job_, nullptr).ok());
+  list.ids = {5, 7};
+  ASSERT_TRUE(WriteCandidateList(CandidateListPath(job_), list).ok());
+  EXPECT_FALSE(MakeCandidateList(job_, nullptr).ok()) << "from now on it is known";
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace satrap {
 
 TopicAccess AccessToBrokers(const Logger& logger) {
   TopicAccess access;
-  // One for all streams and threads of the loader.
+  // One object for all streams and threads of the loader.
   const auto outage = std::make_shared<BrokerOutage>();
   access.open_source = [logger, outage](const KafkaConfig& config, std::vector<KafkaPlace> places)
       -> absl::StatusOr<std::unique_ptr<MessageSource>> {

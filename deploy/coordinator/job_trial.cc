@@ -4,7 +4,7 @@
 #include "common/checkpoint/job_of_run.h"
 #include "common/config/job_change.h"
 #include "common/role/cause_table.h"
-#include "deploy/coordinator/topic_resolution.h"
+#include "deploy/coordinator/topics/topic_resolution.h"
 
 namespace satrap {
 namespace {

@@ -59,7 +59,7 @@ SATRAP_VECTORIZE_SAME_BITS void AdamDecayed(AdamConstants c, const BiasCorrectio
     float* __restrict const second = first + dim;
     const float t = CountOn(second[dim], step);
     second[dim] = t;
-    // Rows that are never left out have taken the same number of steps.
+    // Most rows have the same t: those that are never left out have taken the same number of steps.
     if (t != last_t) {
       c.correction1 = correction1(t);
       c.correction2 = correction2(t);
@@ -121,7 +121,7 @@ class AdamFamily final : public SparseOptimizer {
   int StateSize(int dim) const override { return Update::kArrays * dim + 1; }
   bool IsElementwise() const override { return false; }
   IdleStep idle_step() const override { return IdleStep::kValues; }
-  // The moments are 0.
+  // Only t changes, because the moments are 0.
   void AgeState(int64_t steps, absl::Span<float> state) const override {
     state.back() += static_cast<float>(steps);
   }

@@ -11,7 +11,7 @@
 namespace satrap {
 namespace {
 
-// Of one segment. `share` is what the momentum takes of the gradient.
+// The constants of one segment. `share` is the factor of the gradient in the momentum.
 struct Constants {
   float learning_rate;
   float mu;

@@ -142,7 +142,7 @@ void EmbeddingTable::SweepShard(int shard, const StepContext& context) {
 
 int64_t EmbeddingTable::CreateRows(absl::Span<const uint64_t> keys) {
   int64_t created = 0;
-  // As old as the other rows. A frozen table has no step of its own after the first.
+  // New rows are made as old as the others: a frozen table takes no step after first_step_.
   const RowUpdater::Step step(updater_, StepContext(), OwnStep(first_step_));
   ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
     created += shard.CreateRows(keys, positions, step);
@@ -199,7 +199,7 @@ void EmbeddingTable::AppendRows(absl::Span<const uint64_t> keys, absl::Span<cons
   const size_t num_floats = layout().num_floats();
   CHECK(rows.size() == keys.size() * num_floats) << rows.size();
   run->resize(shards_.size());
-  // Ascending keys: those of one partition, so of one shard, lie together.
+  // Keys ascend, so those of one partition, and hence of one shard, are adjacent.
   for (size_t begin = 0, end; begin < keys.size(); begin = end) {
     const int partition = PartitionOf(keys[begin]);
     for (end = begin + 1; end < keys.size() && PartitionOf(keys[end]) == partition;) ++end;

@@ -42,7 +42,7 @@ class SegmentRule {
   // Whether a row that no sample holds has a gradient, too.
   bool IsDense() const { return l2_mode_ == SegmentConfig::DENSE; }
 
-  // Writes to `prepared` what the optimizer takes of `gradient`, a sum over samples. All are [dim].
+  // Writes to `prepared` what the optimizer gets for `gradient`, a sum over samples. All are [dim].
   // `l2_step`: the row's float if KeepsL2Step(). A sample_count of 0 says that no sample holds the
   // row: L2 of mode DENSE alone is added then, and CowClip counts one sample, as the released code
   // does. REQUIRES: no overlap; what is needed is known

@@ -128,7 +128,7 @@ int64_t TableShard::Update(absl::Span<const uint64_t> keys, absl::Span<const uin
 
 template <typename Visitor>
 void TableShard::ForEachIdleRun(Visitor visit) const {
-  // By row numbers, so through memory from its beginning to its end.
+  // In the order of row numbers, so memory is read from beginning to end.
   const uint32_t end = arena_.end_row();
   seen_.resize(end / 64 + 1);
   const auto seen = [this](uint32_t row)

@@ -1,5 +1,5 @@
-// The squares of the gradients that a step hands to the optimizers, of rows that it holds and of
-// others.
+// The squares of the gradients that a step hands to the optimizers, both for the rows that it holds
+// and for idle ones.
 
 #include <memory>
 #include <vector>

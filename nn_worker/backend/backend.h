@@ -9,8 +9,8 @@
 // gets values in and out: device_memory.h. The host's device enforces it (host_device.h).
 //
 // Order. Operations run one after another in call order, with the plain copies of DeviceMemory; a
-// call may return before. They return no values: sums, counts and flags are written to backend
-// memory.
+// call may return before its operation has run. They return no values: sums, counts and flags are
+// written to backend memory.
 //
 // Control. What differs from step to step, and whether a step applies, is read from a StepControl
 // (step_control.h) in backend memory: `control`, U8 (1, sizeof(StepControl)).
@@ -99,7 +99,7 @@ class Backend : public DeviceMemory,
   // cols)
   virtual void BatchNorm(Tensor x, Tensor sums, float epsilon, Tensor gamma, Tensor beta,
                          Tensor stats, Tensor y) = 0;
-  // The same with given mean and variance, (1, cols) each.
+  // As BatchNorm, with given mean and variance, (1, cols) each.
   virtual void BatchNormFixed(Tensor x, Tensor mean, Tensor variance, float epsilon, Tensor gamma,
                               Tensor beta, Tensor y) = 0;
   // grad_sums: F64 (1, 2 cols) = [sum dy | sum dy xhat].
@@ -131,8 +131,8 @@ class Backend : public DeviceMemory,
   // alone, and its gradients are (samples, row_values). `inverse` is that of `features`.
   virtual void ScatterGradients(absl::Span<const FeatureExchange> features,
                                 const RowInverse& inverse, Tensor gradients) = 0;
-  // Takes the memory in which ScatterGradients of features with `num_ids` ids together works, for
-  // that returns no error. Any thread may call it. RESOURCE_EXHAUSTED.
+  // Takes the memory that ScatterGradients needs for features with `num_ids` ids together, because
+  // ScatterGradients itself returns no error. Any thread may call it. RESOURCE_EXHAUSTED.
   virtual absl::Status ReserveScatter(int64_t /*num_ids*/) { return absl::OkStatus(); }
   // Whether ScatterGradients reads `inverse`: a device makes the sum of each row by itself, in the
   // order of the inverse. Otherwise the caller need not make one.

@@ -109,8 +109,8 @@ class DeviceMemory {
 
   // Graphs of operations cost the host less time than operations one by one. A graph repeats them
   // with the same arguments and lists of tensors, and reads memory as it then is. All three calls
-  // belong to the thread of the operations. The epoch changes whenever lists are written over that
-  // operations of the network have read; it is always -1 if the backend makes no graphs.
+  // belong to the thread of the operations. The epoch changes whenever lists that operations of the
+  // network have read are overwritten; it is always -1 if the backend makes no graphs.
   virtual int64_t GraphEpoch() const { return -1; }
   // Makes a graph of what `enqueue` enqueues, none of which runs. Copies between host and device,
   // events, allocations and lists that no operation of this epoch has read fail a CHECK. Returns

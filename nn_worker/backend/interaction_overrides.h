@@ -1,5 +1,5 @@
-// The operations of InteractionOperations as the classes that implement them declare them. Included
-// inside of the class, among its public members, so that a new operation is declared twice: here
+// Declares the operations of InteractionOperations for the classes that implement them. Included
+// inside the class, among its public members, so that a new operation is declared only twice: here
 // and, with its formula, in interaction_operations.h.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_INTERACTION_OVERRIDES_H_

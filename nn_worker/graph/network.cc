@@ -40,7 +40,7 @@ struct Network::Rep {
   const NetworkOptions options;
   NetworkValues values;
   NetworkGraph graph;
-  NetworkTraining training;  // last: a sum ends before what it adds up is gone
+  NetworkTraining training;  // last, so that a sum ends before the memory that it adds up is freed
 };
 
 Network::Network(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Network>> Network::Create(const NetworkOptions& o
     used.trains = false;
     ASSIGN_OR_RETURN(used.model, ModelOfOutputs(options.model, options.inputs, options.outputs));
     use = GraphUse::kOutputs;
-    // Their patterns may name parameters that the outputs do not need.
+    // Patterns in them may name parameters that the outputs do not need.
     used.optimizer.clear_parameters();
   }
   ASSIGN_OR_RETURN(Graph graph, BuildGraph(used.model, used.inputs, used.dtype, use));

@@ -119,7 +119,7 @@ void NetworkGraph::BindNodes() {
       bound.ys.push_back(memory_.values[t]);
       bound.dys.push_back(memory_.gradients[t]);
       bound.needs_backward |= graph_.tensors[t].needs_gradient;
-      // Nobody reads it, or only layers that pass no gradient on.
+      // No layer reads it, or only layers that pass no gradient on.
       if (graph_.tensors[t].needs_gradient && !has_gradient[t] && !graph_.IsOutput(t)) {
         bound.unread_dys.push_back(memory_.gradients[t]);
       }
@@ -134,8 +134,8 @@ void NetworkGraph::BindNodes() {
 }
 
 // Backward runs the nodes from last to first, so the first reader in the order of Forward is the
-// last to add to a gradient. Layers are bound in the order of Forward, so the layer that made it is
-// bound.
+// last to add to a gradient. Layers are bound in the order of Forward, so the layer that made the
+// input is bound already.
 PreparedLinear* NetworkGraph::InputRelu(int node) const {
   const std::vector<int>& inputs = graph_.nodes[node].inputs;
   if (inputs.empty() || std::count(inputs.begin(), inputs.end(), inputs[0]) > 1) return nullptr;
@@ -147,7 +147,7 @@ PreparedLinear* NetworkGraph::InputRelu(int node) const {
   return graph_.nodes[tensor.producer].layer->relu_product();
 }
 
-// What a pass needs besides operations: nothing of it is captured.
+// Prepares what a pass needs besides operations: nothing of it is captured.
 void NetworkGraph::BeginPass(int64_t samples, const PassContext& pass) {
   CHECK(samples >= 0 && samples <= options_.max_samples) << samples;
   CHECK(pass.candidates >= 0 && pass.candidates <= options_.inputs.max_candidates);
@@ -205,7 +205,7 @@ void NetworkGraph::SetRows(int64_t samples, int64_t candidates, BoundNode* node)
 
 absl::Status NetworkGraph::Train(absl::Span<const LossTargets> targets) {
   losses_->Set(targets, samples_);
-  // Sizes that come once would each cost a capture.
+  // Each size that comes only once would cost a capture, so only full parts run from graphs.
   const bool full =
       samples_ == options_.max_samples || (samples_ > 0 && samples_ == options_.min_full_samples);
   if (!full || !not_captured_.empty() || !graphs_.active()) return RunStages(0, num_stages());

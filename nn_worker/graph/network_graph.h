@@ -54,7 +54,7 @@ class NetworkGraph {
   LossSums ReadLoss() { return losses_->Read(); }
   absl::Status Backward();
   std::vector<float> ReadLogits(int task);
-  // Of the parameters' `gradients` and of inputs.
+  // Counts in the parameters' `gradients` and in those of inputs.
   int64_t CountGradientsBeyond(const Tensor& gradients, float limit);
   absl::Status EndStep();
 
@@ -70,14 +70,14 @@ class NetworkGraph {
   };
 
   void BindNodes();
-  // As LayerBinding has it.
+  // What LayerBinding.input_relu is for a node.
   PreparedLinear* InputRelu(int node) const;
   void MakePassParts();
   static void SetRows(int64_t samples, int64_t candidates, BoundNode* node);
-  // Of nodes [begin, end), in this order.
+  // Runs Forward of nodes [begin, end), in this order.
   absl::Status Forward(size_t begin, size_t end);
   void Loss();
-  // Of nodes [begin, end), from the last to the first.
+  // Runs Backward of nodes [begin, end), from the last to the first.
   absl::Status Backward(size_t begin, size_t end);
   // The stages of a training pass of N nodes: stage i < N is Forward of node i, stage N is Loss,
   // and stage N + 1 + i is Backward of node N - 1 - i.
@@ -85,7 +85,7 @@ class NetworkGraph {
   size_t num_stages() const { return 2 * nodes_.size() + 1; }
   absl::Status RunStages(size_t begin, size_t end);
   Tensor Output(int task) const { return memory_.values[graph_.outputs[task]].FirstRows(samples_); }
-  // Of a candidate loss the positives' scores alone: the columns of candidates belong to the part.
+  // For a candidate loss only the positives' scores: the columns of candidates belong to the part.
   Tensor ReadableOutput(int task) const;
 
   const NetworkOptions& options_;
@@ -102,7 +102,7 @@ class NetworkGraph {
   PassContext pass_;
   Tensor pass_numbers_;               // of `pass_`, for layers
   std::vector<PassPart> pass_parts_;  // of a training pass
-  std::string not_captured_;          // why not; empty: full parts of samples are
+  std::string not_captured_;          // why full parts are not captured; empty: they are
   PassGraphs graphs_;
 };
 

@@ -70,7 +70,7 @@ class Trained {
     CopyIn(backend_.get(), values, wide);
     backend_->Copy(wide, view, /*add=*/false);
   }
-  // What comes before a step.
+  // Runs all that comes before a step.
   void Reduce(int64_t step) {
     Fill(step);
     CHECK_OK(network_->Forward(kSamples, PassContext::Training(step, 0)));
@@ -286,7 +286,7 @@ TEST(NetworkOptimizerTest, EvaluationsUseAveragesAndTrainingDoesNot) {
   }
 }
 
-// Steps of rate 1 are the gradient with L2 and L1.
+// With a rate of 1, a step is the gradient with L2 and L1.
 TEST(NetworkOptimizerTest, ANormIsOfTheStepOfTrainedParametersThatAreNotFrozen) {
   constexpr char kSettings[] =
       "learning_rate: 1 sgd {} l2: 0.25 averaged_weights { decay: 0.9 }"
@@ -302,7 +302,7 @@ TEST(NetworkOptimizerTest, ANormIsOfTheStepOfTrainedParametersThatAreNotFrozen) 
   for (const std::string& name : names) before.push_back(whole.Values(name));
   const DenseStep step = {5, kSamples};
   const StepTotals totals = {kSamples, kSamples, 0};
-  whole.Logits();  // the averages stand where layers read
+  whole.Logits();  // now layers read the averages
   const double squares = whole->GradientSquares(step, totals);
   half.Logits();
   CHECK_OK(whole->Step(step, totals));
@@ -328,7 +328,7 @@ TEST(NetworkOptimizerTest, ASaveHoldsParametersAndAveragesWhateverIsEvaluated) {
   EXPECT_EQ(first->Save(), saved);
   for (const auto scope : {Network::LoadScope::kAll, Network::LoadScope::kModel}) {
     Trained second(kAveraged);
-    second.Logits();  // its averages stand where layers read
+    second.Logits();  // now its layers read the averages
     ASSERT_TRUE(second->Load(saved, scope).ok());
     EXPECT_EQ(second.Logits(), logits);
     EXPECT_EQ(second->Save(), saved);
@@ -357,7 +357,7 @@ TEST(NetworkOptimizerTest, AfterAWarmStartAveragesBeginWithTheModel) {
   plain.Train(1);
   ASSERT_TRUE(averaged->StartFrom(plain->Save(), WarmStartConfig(), 2).ok());
   EXPECT_EQ(averaged.Logits(), plain.Logits());
-  // Those of the model are of another run's steps.
+  // The model's averages are those of another run's steps.
   averaged.Train(0);
   const auto taken = another->StartFrom(averaged->Save(), WarmStartConfig(), 1);
   ASSERT_TRUE(taken.ok()) << taken.status();

@@ -1,5 +1,5 @@
-// How the values and the training of a Network are saved, loaded, and begun from a model of another
-// run. As the methods of Network, which state the errors.
+// Saves and loads the values and the training state of a Network, and starts them from a model of
+// another run. The methods of Network say more, and state the errors.
 //
 // Thread-compatible: functions of their arguments.
 
@@ -20,7 +20,7 @@
 
 namespace satrap {
 
-// Of one network. Nothing is owned.
+// The parts of one network that are saved. Nothing is owned.
 struct SavedParts {
   const NetworkOptions& options;
   NetworkValues* values;

@@ -28,7 +28,7 @@ namespace {
 
 constexpr int64_t kMaxSamples = 150;
 
-// Smooth, so that differences of the loss are its gradients.
+// A smooth model, so that differences of the loss come close to its gradients.
 constexpr char kSmooth[] = R"(
   layers { name: "deep" inputs: "*.embedding" inputs: "numeric"
            mlp { units: 9 units: 5 activation: TANH output_units: 1 } }
@@ -68,8 +68,8 @@ NetworkOptions Options(const std::string& model, Backend* backend, Collective* c
                              {"item", "linear", 1, 0},
                              {"item", "unread", 2, 0}};
   options.optimizer.set_learning_rate(0.1f);
-  // The gradient of a bias before batch norm is 0 but for rounding, and Adagrad would make steps of
-  // full size of that.
+  // The gradient of a bias before batch norm is 0 but for rounding, which Adagrad would turn into
+  // steps of full size.
   if (absl::StrContains(model, "batch_norm")) {
     options.optimizer.mutable_sgd();
   } else {
@@ -258,8 +258,8 @@ TEST(NetworkTest, InputsThatNobodyReadsNeedNotBeFilled) {
   EXPECT_TRUE(rank->input_gradient(0).empty());
 }
 
-// user.embedding is read by the fm and by a stop, item.embedding only by a stop; and the mlp's
-// input is trained by nobody, since what reads it is behind a stop.
+// user.embedding is read by the fm and by a stop, item.embedding only through a stop; and nothing
+// trains the mlp's input, which comes from stops alone.
 TEST(NetworkTest, NothingIsTrainedThroughAStop) {
   const std::string fm = R"(
     layers { name: "fm" inputs: "user.embedding" inputs: "user.embedding" fm {} }
@@ -272,7 +272,7 @@ TEST(NetworkTest, NothingIsTrainedThroughAStop) {
     layers { name: "logit" inputs: "fm" inputs: "linear" inputs: "deep" add {} })");
   rank.Fill(0, 0, 5);
   for (int round = 0; round < 2; ++round) {
-    // What the memory holds from before must not be added to.
+    // Gradients must not be added to what the memory held before.
     rank.backend()->Fill(rank->input_gradient(1), 7);
     rank.backend()->Fill(rank->gradients(), 7);
     ASSERT_TRUE(rank.ForwardBackward(0, 0, 5).ok());
@@ -330,7 +330,8 @@ std::pair<std::string, std::vector<float>> TrainOn(
 }
 
 // A device runs its operations as late as the contract allows, so a value that is read too early is
-// far from the CPU's; and what no event orders differs between the orders.
+// far from the CPU's; and a result that depends on an order which no event ensures differs between
+// the orders.
 TEST(NetworkTest, ADeviceTrainsAsTheCpuDoesWhateverItsOrder) {
   const std::string local_batch_norm =
       absl::StrReplaceAll(kBatchNorm, {{"batch_norm {}", "batch_norm { scope: LOCAL }"}});

@@ -43,7 +43,7 @@ void NetworkTraining::SetInitialState() {
   }
 }
 
-// An array lies in one range: settings go by the parameter's name.
+// Each array lies in a single range, because settings apply to parameters by name.
 std::vector<std::vector<WeightCopy>> NetworkTraining::CopiesOfRanges() const {
   std::vector<std::vector<WeightCopy>> of_ranges;
   for (const ParameterRange& range : ranges_) {
@@ -120,8 +120,8 @@ void NetworkTraining::Step(const DenseStep& step, const StepTotals& totals, floa
   plan.gradient_scale = gradient_scale_.rule;
   backend_->DecideStep(plan, step_sums_, control_);
   if (clip_factor != 1) {
-    // Gradients are multiplied by the control's scale and by nothing else; L2 and L1 are added to
-    // that.
+    // The clip factor goes into the control's scale, which multiplies gradients and nothing else,
+    // and into L2 and L1, which are added to them.
     StepControl clipped = ReadControl();
     clipped.scale *= clip_factor;
     WriteControl(clipped);

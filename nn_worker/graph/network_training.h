@@ -32,7 +32,7 @@ class NetworkTraining {
         gradient_scale_(options.gradient_scale) {}
 
   // After NetworkValues::Allocate. INVALID_ARGUMENT for settings of no parameter;
-  // RESOURCE_EXHAUSTED. Without options.trains there is a control alone.
+  // RESOURCE_EXHAUSTED. Without options.trains only the control is allocated.
   absl::Status Allocate();
   void SetInitialState();
 
@@ -40,7 +40,7 @@ class NetworkTraining {
   Tensor control() const { return control_; }      // of the last step, with the next one's scale
   const GradientScale& gradient_scale() const { return gradient_scale_; }
   const DenseOptimizer& optimizer() const { return optimizer_; }
-  // Of a run that began from a model.
+  // Set in a run that began from a model.
   const DenseStart& start() const { return start_; }
   void set_start(const DenseStart& start) { start_ = start; }
   void AppendState(std::vector<KeptArray>* kept) const;
@@ -67,11 +67,11 @@ class NetworkTraining {
   Tensor gradients_;
   std::vector<Tensor> slots_;  // (1, size) each
   Tensor control_;
-  GradientScale gradient_scale_;  // what the control says of it
+  GradientScale gradient_scale_;  // as in the control
   Tensor step_sums_;              // (1, kNumStepSums)
   DenseStart start_;
   bool reducing_ = false;               // between StartReduce and FinishReduce
-  std::unique_ptr<GradientSums> sums_;  // last: a sum ends before what it adds up is gone
+  std::unique_ptr<GradientSums> sums_;  // last: a sum ends before its memory is freed
 };
 
 }  // namespace satrap

@@ -23,11 +23,11 @@ struct NetworkValues {
   // RESOURCE_EXHAUSTED. All values are 0.
   absl::Status Allocate(const Graph& graph, const NetworkOptions& options);
   void SetInitialValues(uint64_t seed);
-  // Rounds the parameters anew. After every change of them but a step's, which does it by itself.
+  // Rounds the parameters anew. Call after every change of the parameters, except by a step, which
+  // does so itself.
   void RefreshCopies();
-  // Layers read the averages of the parameters, or the parameters as they are trained. The latter
-  // must be the case wherever else parameters are read or written. Without averages nothing
-  // happens.
+  // Makes layers read the averages (true) or the trained parameters (false). Whoever else reads or
+  // writes parameters must have the trained ones shown. Without averages nothing happens.
   void ShowAverages(bool show) {
     if (averages.has_value() && averages->Show(show)) RefreshCopies();
   }

@@ -56,7 +56,7 @@ constexpr char kJob[] = R"pb(
   dense_optimizer { sgd {} }
 )pb";
 
-// Several blocks of samples, and of values.
+// Enough for several blocks, of samples and of values.
 constexpr size_t kSamples = 3000;
 
 std::vector<FakeSample> Samples() {
@@ -120,14 +120,14 @@ class ExchangeOn {
     return values;
   }
 
-  // Prepares another part in the other slot, as a trainer does while this one is in work.
+  // Prepares another part in the other slot, as a trainer does while the current one is trained.
   void PrepareNext(const std::vector<FakeSample>& samples, WireDtype dtype) {
     next_ = tables_->MakePart(samples, 0, dtype);
     const auto view = ReadPart(layout_, kSamples, next_);
     CHECK_OK(view.status());
     CHECK_OK(exchange_->Prepare(*view, 1 - slot_, /*pool=*/nullptr));
   }
-  // Continues with it.
+  // Continues with the part that PrepareNext prepared.
   void WriteNext() {
     part_ = next_;
     view_ = *ReadPart(layout_, kSamples, part_);
@@ -204,7 +204,7 @@ TEST(EmbeddingExchangeTest, GivesTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-// What the network's inputs and the answer's gradients are on a backend, without its own network.
+// The network's inputs and the answer's gradients, as they are computed on a backend.
 struct Exchanged {
   std::vector<float> inputs, gradients;
 };
@@ -233,7 +233,7 @@ Exchanged ExchangeAll(WireDtype dtype, std::unique_ptr<Backend> backend) {
   return all;
 }
 
-// What two values of a gradient may differ by that are rounded to this type of the wire.
+// How much two values of a gradient may differ after rounding to this type of the wire.
 double Rounding(WireDtype dtype) { return dtype == F32 ? 1e-4 : dtype == F16 ? 2e-3 : 1e-2; }
 
 // A device scatters row by row, and the host cannot reach its memory.

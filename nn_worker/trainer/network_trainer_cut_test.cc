@@ -1,4 +1,5 @@
-// The trainer's half of a cut: ledgers of all ranks, network and optimizer, and going on from them.
+// The trainer's half of a cut (ledgers of all ranks, network, optimizer), and continuing from a
+// cut.
 
 #include <atomic>
 #include <filesystem>
@@ -123,7 +124,7 @@ TEST_F(NetworkTrainerCutTest, HoldsNetworkAndOptimizerAndTheLedgersOfAllRanks) {
   ASSERT_TRUE(manifest.ok()) << manifest.status();
   EXPECT_EQ(Ledger::FromState(manifest->ledger())->OfAll().rows, 2 * 3 * 5u);
 
-  // Another generation, with another number of ranks, goes on with every bit.
+  // Another generation, with another number of ranks, continues with exactly the same bits.
   TrainerRanks others(2, TrainerJob(), kTrainerBatch, true, absl::nullopt, cuts_.get(), run_);
   const auto model = ReadStartModel(folder, "");
   ASSERT_TRUE(model.ok()) << model.status();

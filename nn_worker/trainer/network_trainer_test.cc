@@ -73,7 +73,7 @@ TEST(NetworkTrainerTest, AStepTellsTheLabelsOfAllRanksThatCount) {
   }
 }
 
-// One sample of one rank; the other rank has the usual gradients.
+// One sample of one rank has a large gradient; the other rank has the usual ones.
 TEST(NetworkTrainerTest, ALargeGradientIsToldOnEveryRankAndApplied) {
   TrainerRanks ranks(2);
   EXPECT_FALSE(ranks.Step(0, TrainerBatch(0), {30, 60}).large);
@@ -93,8 +93,8 @@ TEST(NetworkTrainerTest, AFullBatchIsDividedByItsWeightExactly) {
   EXPECT_EQ(result.normalizer, result.weight);
 }
 
-// Gradients that a mean over so few samples would give are B / n times as large, and what they add
-// to Adagrad's accumulators is the square of that.
+// A mean over so few samples would give gradients B / n times as large, and they would add the
+// square of that to Adagrad's accumulators.
 TEST(NetworkTrainerTest, AStepOfOneSampleAddsOneOfBSquaredToTheAccumulators) {
   const std::vector<FakeSample> one = {FakeSample{{.5f, .25f}, {{1}, {2}, {3}, {4}, {5}}, 1, 2}};
   TrainerRanks as_a_batch(1, TrainerJob(), 1), as_a_tail(1, TrainerJob(), kTrainerBatch);
@@ -129,8 +129,8 @@ TEST(NetworkTrainerTest, ATailInPartsIsOneMachinesStepOnIt) {
   }
 }
 
-// Two ranks that hold the beginnings of two batches, with equal samples in them: what dropout keeps
-// is all that their gradients may differ by.
+// Two ranks hold the beginnings of two batches, with equal samples in them, so their gradients may
+// differ only by what dropout keeps.
 TEST(NetworkTrainerTest, InHybridModeTwoRanksDropOtherValuesOfPartsThatBeginAlike) {
   std::vector<FakeSample> batch = TrainerBatch(0);
   batch.resize(20);
@@ -163,7 +163,8 @@ TEST(NetworkTrainerTest, InHybridModeTwoRanksDropOtherValuesOfPartsThatBeginAlik
 }
 
 // A device runs its operations as late as the contract allows, so a value that is read too early is
-// far from the CPU's; and what no event orders differs between the orders.
+// far from the CPU's; and a result that depends on an order which no event ensures differs between
+// the orders.
 TEST(NetworkTrainerTest, ADeviceTrainsAsTheCpuDoesWhateverItsOrder) {
   TrainerRanks cpu(2);
   TrainerRanks device(2, TrainerJob(), kTrainerBatch, /*ordered=*/true, HostDeviceOptions());
@@ -269,8 +270,8 @@ TEST(NetworkTrainerTest, ANonFiniteRankMakesTheStepNonFiniteEverywhere) {
   EXPECT_EQ(ranks.Weights(1), before);
 }
 
-// What one rank has learned in `steps` steps. It prepares each part as soon as the last one is
-// joined, or `ahead` is false and it prepares it when the last one is done.
+// What one rank has learned in `steps` steps. If `ahead`, it prepares each part as soon as the last
+// one is joined, else when the last one is done.
 std::string Trained(uint64_t steps, bool ahead, const absl::optional<HostDeviceOptions>& device) {
   TrainerRanks ranks(1, TrainerJob(), kTrainerBatch, /*ordered=*/true, device);
   NetworkTrainer* const trainer = ranks.trainer(0);

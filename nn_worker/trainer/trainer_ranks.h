@@ -82,7 +82,7 @@ class TrainerRanks {
     return tables_.MakePart(samples, first_sample, F32);
   }
 
-  // For every rank, what Step does if a step waits for it.
+  // Calls EndStep of every rank's trainer, as Step does if a step waits for it.
   void EndStep(double squares);
 
   MetricValues Score(const std::vector<FakeSample>& batch, const std::vector<size_t>& cuts);

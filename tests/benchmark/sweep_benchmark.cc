@@ -18,10 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/string_view.h"
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
+#include "common/flags/flags.h"
 #include "common/numeric/denormals.h"
 #include "common/numeric/hash.h"
 #include "common/thread/clock.h"
@@ -39,6 +38,15 @@ struct Flags {
   int64_t dim = 10;
   int64_t threads = 1;
   int64_t steps = 20;
+
+  std::vector<Flag> Table() {
+    return {
+        NumberFlag("rows", "N", "of the table (default: 1000000)", &rows, 1),
+        NumberFlag("dim", "N", "values of a row (default: 10)", &dim, 1),
+        NumberFlag("threads", "N", "that sweep (default: 1)", &threads, 1),
+        NumberFlag("steps", "N", "that are measured (default: 20)", &steps, 1),
+    };
+  }
 };
 
 double ThreadSecondsNow() {
@@ -143,23 +151,10 @@ class SweepBenchmark {
   ThreadPoolExecutor executor_;
 };
 
-bool ParseFlag(absl::string_view argument, absl::string_view name, int64_t* value) {
-  if (argument.substr(0, name.size()) != name) return false;
-  return absl::SimpleAtoi(argument.substr(name.size()), value) && *value > 0;
-}
-
 int Main(int argc, char** argv) {
   Flags flags;
-  for (int i = 1; i < argc; ++i) {
-    const absl::string_view argument = argv[i];
-    if (!ParseFlag(argument, "--rows=", &flags.rows) &&
-        !ParseFlag(argument, "--dim=", &flags.dim) &&
-        !ParseFlag(argument, "--threads=", &flags.threads) &&
-        !ParseFlag(argument, "--steps=", &flags.steps)) {
-      std::fprintf(stderr, "sweep_benchmark: bad argument %s\n", argv[i]);
-      return 1;
-    }
-  }
+  const auto code = TakeProgramFlags(argc, argv, "usage: sweep_benchmark [FLAGS]", flags.Table());
+  if (code.has_value()) return *code;
   SetFlushToZero();  // as every thread of an embedding PS
   SweepBenchmark benchmark(flags);
   benchmark.Run("adam", /*sgd=*/false, /*dense_l2=*/false);

@@ -31,11 +31,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/string_view.h"
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
 #include "common/checkpoint/manifest.h"
+#include "common/flags/flags.h"
 #include "common/numeric/crc32c.h"
 #include "common/numeric/hash.h"
 #include "common/numeric/random.h"
@@ -56,6 +55,17 @@ struct Flags {
   int64_t cuts = 5;
   bool linear = false;
   std::string folder = "/tmp";
+
+  std::vector<Flag> Table() {
+    return {
+        NumberFlag("rows", "N", "of the table (default: 10000000)", &rows, 0),
+        NumberFlag("call_keys", "N", "keys of a call (default: 16384)", &call_keys, 0),
+        NumberFlag("calls", "N", "that are measured (default: 600)", &calls, 0),
+        NumberFlag("cuts", "N", "that are written and loaded (default: 5)", &cuts, 0),
+        SwitchFlag("linear", "a segment of one value beside the embedding", &linear),
+        TextFlag("folder", "DIR", "where the cuts go (default: /tmp)", &folder),
+    };
+  }
 };
 
 constexpr float kLearningRate = 0.01f;
@@ -443,27 +453,10 @@ class TableBenchmark {
   double inserts_per_second_ = 0;
 };
 
-bool ParseFlag(absl::string_view argument, absl::string_view name, int64_t* value) {
-  if (argument.substr(0, name.size()) != name) return false;
-  return absl::SimpleAtoi(argument.substr(name.size()), value) && *value >= 0;
-}
-
 int Main(int argc, char** argv) {
   Flags flags;
-  for (int i = 1; i < argc; ++i) {
-    const absl::string_view argument = argv[i];
-    if (argument == "--linear") {
-      flags.linear = true;
-    } else if (argument.substr(0, 9) == "--folder=") {
-      flags.folder = std::string(argument.substr(9));
-    } else if (!ParseFlag(argument, "--rows=", &flags.rows) &&
-               !ParseFlag(argument, "--call_keys=", &flags.call_keys) &&
-               !ParseFlag(argument, "--calls=", &flags.calls) &&
-               !ParseFlag(argument, "--cuts=", &flags.cuts)) {
-      std::fprintf(stderr, "table_benchmark: bad argument %s\n", argv[i]);
-      return 1;
-    }
-  }
+  const auto code = TakeProgramFlags(argc, argv, "usage: table_benchmark [FLAGS]", flags.Table());
+  if (code.has_value()) return *code;
   TableBenchmark benchmark(flags);
   if (flags.calls > 0) benchmark.Run();
   benchmark.RunCuts();

@@ -47,7 +47,7 @@ TEST_F(CutTest, AnOlderCutCanBeResumedFrom) {
   const std::string older = fs::path(NewestCut()).filename();
   ASSERT_TRUE(WaitForCuts(3)) << ReadFile(run.err_path);
   SendSignal(run.pid, SIGKILL);
-  EXPECT_EQ(WaitFor(run, 10).exit_code, -1);
+  EXPECT_EQ(WaitFor(run, 60).exit_code, -1);
   EXPECT_TRUE(NobodyIsLeft());
   ExpectFinished(Resume({"--from", older}), kRecords);
 }

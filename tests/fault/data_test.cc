@@ -124,6 +124,28 @@ TEST_F(DataTest, ARunGoesOnWithItsFilesAloneAndWhenTheyAreAsTheyWere) {
   ExpectFinished(Resume(), kRecords);
 }
 
+// The list of files is fixed by then, so what the field says is only where they lie.
+TEST_F(DataTest, AFolderOfDataThatIsWrongEndsNoRun) {
+  LeaveAKilledRun(WriteFilesAndJob());
+  const CommandEnd wrong = Resume({"--set", absl::StrCat("data_root=", Path("nowhere"))});
+  EXPECT_EQ(wrong.exit_code, 1) << wrong.out;
+  EXPECT_THAT(wrong.err, HasSubstr(Path("nowhere")));
+  EXPECT_TRUE(NobodyIsLeft());
+  ExpectFinished(Resume(), kRecords);
+}
+
+TEST_F(DataTest, ARunWhoseDataHasMovedGoesOnFromThere) {
+  LeaveAKilledRun(WriteFilesAndJob());
+  std::filesystem::create_directory(Path("moved"));
+  for (int file = 0; file < kFiles; ++file) {
+    std::filesystem::rename(DataFile(file), Path(absl::StrCat("moved/train-", file, ".csv")));
+  }
+  const CommandEnd gone = Resume();
+  EXPECT_EQ(gone.exit_code, 1) << gone.out;
+  EXPECT_THAT(gone.err, HasSubstr(dir_));
+  ExpectFinished(Resume({"--set", absl::StrCat("data_root=", Path("moved"))}), kRecords);
+}
+
 // The bytes of the private memory that a process may write (VmData); 0 if it is gone.
 uint64_t DataBytes(pid_t pid) {
   for (const absl::string_view line :
@@ -152,7 +174,7 @@ class PoisonTest : public DataTest {
     EXPECT_TRUE(WaitForCuts(2)) << ReadFile(run.err_path);
     const uint64_t most = MostDataBytes();
     SendSignal(run.pid, SIGKILL);
-    EXPECT_EQ(WaitFor(run, 10).exit_code, -1);
+    EXPECT_EQ(WaitFor(run, 60).exit_code, -1);
     EXPECT_TRUE(NobodyIsLeft());
     std::filesystem::remove_all(RunDir());
     return most;

@@ -32,10 +32,10 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-// Batches are small, so that the run lasts, and cuts are seconds apart, so that the test can make
-// room before the third one fails.
+// Batches are small, so that many cuts follow the one that is abandoned: if the last one were
+// abandoned, the run would end, and the launcher reports an abandoned cut only after it has asked.
 const std::vector<std::string> kSlowly = {"--set", "global_batch_size=64", "--set",
-                                          "checkpoint.every_seconds=1"};
+                                          "checkpoint.every_steps=100"};
 // The space that a full disk has left: enough for logs, but not for a cut.
 constexpr uint64_t kLeftBytes = 64 << 10;
 constexpr size_t kDiskBytes = 64 << 20;

@@ -18,8 +18,8 @@ namespace satrap {
 
 class FaultFixture : public RunFixture {
  protected:
-  // Writes a job of `records` synthetic records: 2 processes of each role, a cut every 0.3 s, the
-  // counting table. `more` is appended to its text. Returns its path.
+  // Writes a job of `records` synthetic records: 2 processes of each role, a cut every 40 steps,
+  // the counting table. `more` is appended to its text. Returns its path.
   std::string WriteCountingJob(int64_t records, const std::string& more = "");
 
   // The text of the counting table, with the id 1, for a test with a job of its own.

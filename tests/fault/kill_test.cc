@@ -18,7 +18,9 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-const std::vector<std::string> kWithoutTimedCuts = {"--set", "checkpoint.every_seconds=0"};
+// And with steps enough that the launcher, which asks four times a second, sees it train.
+const std::vector<std::string> kWithoutCuts = {"--set", "checkpoint.every_steps=0", "--set",
+                                               "global_batch_size=128"};
 
 class KillTest : public FaultFixture, public ::testing::WithParamInterface<const char*> {};
 
@@ -36,7 +38,7 @@ TEST_P(KillTest, ARunGoesOnFromItsNewestCut) {
 
 TEST_P(KillTest, ARunWithoutACutBeginsAgain) {
   const std::string role = GetParam();
-  const Command run = StartRun(WriteCountingJob(kRecords), kWithoutTimedCuts);
+  const Command run = StartRun(WriteCountingJob(kRecords), kWithoutCuts);
   // Kills as soon as the run trains: a fast machine ends before the second line of metrics.jsonl.
   ASSERT_TRUE(
       WaitUntil([&] { return ReadFile(run.err_path).find("\ntraining") != std::string::npos; }, 60))

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr double kSecondsToEnd = 10;
+constexpr double kSecondsToEnd = 60;
 
 // Reads lines of the form LABEL,WORD.
 constexpr char kCsvJob[] = R"(
@@ -88,7 +88,7 @@ class FailureTest : public RunFixture {
 
 class KillTest : public FailureTest, public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(KillTest, EndsTheJobWithinTenSecondsAndNamesTheDead) {
+TEST_P(KillTest, EndsTheJobAndNamesTheDead) {
   const std::string role = GetParam();
   const int index = role == "nn_worker" || role == "embedding_ps" ? 1 : 0;
   const Command command = StartEndlessRun();
@@ -150,7 +150,7 @@ TEST_F(FailureTest, ASilentCoordinatorIsNamed) {
   const pid_t pid = ProcessOf("coordinator", 0);
   ASSERT_GT(pid, 0);
   SendSignal(pid, SIGSTOP);
-  const CommandEnd end = WaitFor(command, 2 * kSecondsToEnd);
+  const CommandEnd end = WaitFor(command, kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 1);
   EXPECT_THAT(end.err, AllOf(HasSubstr("the job failed: coordinator (process "),
                              HasSubstr("does not answer")));
@@ -430,11 +430,11 @@ TEST_F(LooseCoordinatorTest, ASocketOrPortInUseIsRefused) {
     const size_t at = log.find("address=") + std::string("address=").size();
     const std::string taken = log.substr(at, log.find_first_of(" \n", at) - at);
     const CommandEnd second =
-        WaitFor(StartCoordinator(ResolvedJob(absl::StrCat("run", runs++)), taken), 10);
+        WaitFor(StartCoordinator(ResolvedJob(absl::StrCat("run", runs++)), taken), kSecondsToEnd);
     EXPECT_EQ(second.exit_code, 1) << taken;
     EXPECT_THAT(second.err, HasSubstr(taken.substr(taken.find(':') + 1)));
     SendSignal(first.pid, SIGINT);
-    WaitFor(first, 10);
+    WaitFor(first, kSecondsToEnd);
   }
 }
 

@@ -29,19 +29,20 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr double kSecondsToEnd = 30;
+constexpr double kSecondsToEnd = 60;
 
 class RestartTest : public RunFixture {
  protected:
   // Writes the resolved job that all roles of the following runs share. Its run folder is
   // Path("run"). It has no validation, so nothing is saved before the end. `train_samples` must
-  // last for some seconds: WaitUntilTraining waits for lines that come once a second.
+  // last for some seconds, on a fast machine, too: WaitUntilTraining waits for a line that comes
+  // after a second.
   void MakeJob(int64_t train_samples, const std::string& more) {
     const std::string job =
         WriteJob(train_samples, absl::StrCat(more, "\nrun_dir: \"", Path("run"), "\""));
-    const CommandEnd end =
-        Satrap({"validate", job, "--set", "embedding_worker.replicas=1", "--set",
-                "nn_worker.replicas=1", "--set", "data.synthetic.valid_samples=0"});
+    const CommandEnd end = Satrap(
+        {"validate", job, "--set", "embedding_worker.replicas=1", "--set", "nn_worker.replicas=1",
+         "--set", "data.synthetic.valid_samples=0", "--set", "global_batch_size=128"});
     ASSERT_EQ(end.exit_code, 0) << end.err;
     job_ = WriteFile("job.textproto", end.out);
   }
@@ -121,7 +122,7 @@ class RestartTest : public RunFixture {
   void ExpectFinished() {
     for (const auto& [name, command] : run_) {
       if (name == "coordinator") continue;
-      const CommandEnd end = WaitFor(command, 100);
+      const CommandEnd end = WaitFor(command, 300);
       EXPECT_EQ(end.exit_code, 0) << name << ": " << end.err;
     }
     const Command& coordinator = run_.at("coordinator");

@@ -186,7 +186,7 @@ TEST_F(TrainTest, AModelSavedBeforeAKillIsWhole) {
   const Command command = StartSatrap({"train", job, "--run_dir", Path("run")});
   ASSERT_TRUE(WaitUntil([&] { return fs::exists(Path("run/checkpoints/best")); }, 60));
   SendSignal(command.pid, SIGKILL);
-  WaitFor(command, 10);
+  WaitFor(command, 60);
   const CommandEnd evaluated = Satrap(
       {"evaluate", Path("run"), "--run_dir", Path("evaluation"), "--report", Path("e.json")});
   EXPECT_EQ(evaluated.exit_code, 0) << evaluated.err;
@@ -379,7 +379,7 @@ TEST_F(TrainTest, VectorsThatPredictWritesAreRankedByRetrieve) {
   EXPECT_THAT(ReadFile(Path("top")), ::testing::MatchesRegex("u0\ti[02]\ti[02]\t(.|\n)*"));
   const CommandEnd missing = Satrap({"retrieve", Path("user_vectors"), Path("item_vectors")});
   EXPECT_EQ(missing.exit_code, 1);
-  EXPECT_THAT(missing.err, HasSubstr("retrieve needs --users FILE"));
+  EXPECT_THAT(missing.err, HasSubstr("--users is missing; give --users FILE"));
 }
 
 TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {
@@ -395,7 +395,7 @@ TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {
   EXPECT_THAT(running.out, HasSubstr("nn_worker 1"));
   EXPECT_THAT(running.out, HasSubstr("metrics at http://127.0.0.1:"));
   SendSignal(command.pid, SIGINT);
-  const CommandEnd stopped = WaitFor(command, 10);
+  const CommandEnd stopped = WaitFor(command, 60);
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
   EXPECT_THAT(stopped.err, HasSubstr("no work is lost; `satrap resume "));
   EXPECT_TRUE(RoleProcesses(Path("run")).empty());
@@ -415,7 +415,7 @@ TEST_F(TrainTest, CutsOfARunAreTakenListedInspectedAndVerified) {
   const CommandEnd stop = Satrap({"stop", Path("run")});
   EXPECT_EQ(stop.exit_code, 0) << stop.err;
   EXPECT_THAT(stop.out, HasSubstr("has stopped; no work is lost; `satrap resume "));
-  EXPECT_EQ(WaitFor(command, 10).exit_code, 0);
+  EXPECT_EQ(WaitFor(command, 60).exit_code, 0);
   EXPECT_THAT(Satrap({"checkpoint", "list", Path("run")}).out, HasSubstr("latest\n"));
   const CommandEnd inspected = Satrap({"checkpoint", "inspect", Path("run/checkpoints/latest")});
   EXPECT_THAT(inspected.out, HasSubstr("embedding dim 4 adagrad, linear dim 1 adagrad"));

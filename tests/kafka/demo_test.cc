@@ -30,7 +30,7 @@ TEST_F(KafkaDemo, TrainsForSomeTimeAndLeavesNothingRunning) {
   EXPECT_THAT(end.out, ContainsRegex("samples/s +[0-9,]+ +[0-9,]+"));
   EXPECT_THAT(end.out, ContainsRegex("embedding_ps 0, rows +[0-9.]+ .?B"));
   EXPECT_THAT(ReadFile(Path("run/metrics.jsonl")), HasSubstr("\"generation\":1"));
-  EXPECT_TRUE(WaitUntilGone(Path("run"), 10)) << "broker and producer end with the demo";
+  EXPECT_TRUE(WaitUntilGone(Path("run"), 60)) << "broker and producer end with the demo";
 }
 
 }  // namespace

@@ -1,10 +1,8 @@
 #include "tests/kafka/kafka_broker.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,21 +38,11 @@ std::string ReadFile(const std::string& path) {
 }  // namespace
 
 std::vector<int> FreePorts(size_t count) {
-  std::vector<int> sockets;
+  FILE* const pipe = popen(absl::StrCat(kScript, " --ports ", count).c_str(), "r");
+  CHECK(pipe != nullptr) << kScript;
   std::vector<int> ports;
-  for (size_t i = 0; i < count; ++i) {
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    CHECK(bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0) << "no port is free";
-    CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0) << "no port";
-    sockets.push_back(fd);
-    ports.push_back(ntohs(address.sin_port));
-  }
-  // Closed together, so that no port is returned twice.
-  for (const int fd : sockets) close(fd);
+  for (int port = 0; std::fscanf(pipe, "%d", &port) == 1;) ports.push_back(port);
+  CHECK(pclose(pipe) == 0 && ports.size() == count) << "no ports are free";
   return ports;
 }
 

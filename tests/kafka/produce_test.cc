@@ -19,7 +19,7 @@
 #include "data_loader/parser/record_parser.h"
 #include "data_loader/synthetic/click_log.h"
 #include "data_loader/testing/temp_dir.h"
-#include "deploy/coordinator/kafka_topic_source.h"
+#include "deploy/coordinator/topics/kafka_topic_source.h"
 #include "tests/kafka/kafka_broker.h"
 
 namespace satrap {

@@ -25,6 +25,10 @@ class TransactionalProducer {
     CHECK(rd_kafka_conf_set(conf, "transactional.id", id.c_str(), text, sizeof(text)) ==
           RD_KAFKA_CONF_OK)
         << text;
+    // A test leaves one open while a run trains; after this time the broker aborts it.
+    CHECK(rd_kafka_conf_set(conf, "transaction.timeout.ms", kOpenMs, text, sizeof(text)) ==
+          RD_KAFKA_CONF_OK)
+        << text;
     client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
     CHECK(client_ != nullptr) << text;
     Check(rd_kafka_init_transactions(client_, kLimitMs));
@@ -54,6 +58,7 @@ class TransactionalProducer {
 
  private:
   static constexpr int kLimitMs = 60000;
+  static constexpr char kOpenMs[] = "600000";
   static void Check(rd_kafka_error_t* error) {
     CHECK(error == nullptr) << rd_kafka_error_string(error);
   }

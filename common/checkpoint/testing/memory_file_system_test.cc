@@ -1,5 +1,5 @@
-// What tests rely on: it behaves as the machine's own (file_system_test.cc), and tells and fails
-// what it is told to.
+// What tests rely on: it behaves as the machine's own disk (file_system_test.cc), and reports
+// operations and fails them as the hook says.
 
 #include "common/checkpoint/testing/memory_file_system.h"
 

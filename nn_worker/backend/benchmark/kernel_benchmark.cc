@@ -65,9 +65,10 @@ class Runner {
     RETURN_IF_ERROR(MeasureCopies());
     for (const auto precision :
          {NnWorkerConfig::F32, NnWorkerConfig::TF32, NnWorkerConfig::BF16, NnWorkerConfig::F16}) {
-      if (flags_.precision.has_value() && *flags_.precision != precision) continue;
+      const bool is_chosen = flags_.precision == NnWorkerConfig::Precision_Name(precision);
+      if (!flags_.precision.empty() && !is_chosen) continue;
       if (precision == NnWorkerConfig::TF32 && !on_card_) {
-        if (!flags_.precision.has_value()) continue;
+        if (!is_chosen) continue;
         return absl::InvalidArgumentError(
             "--precision=TF32 is for cards: this program has the host's device; run "
             "kernel_benchmark_cuda");
@@ -181,6 +182,19 @@ class Runner {
 };
 
 }  // namespace
+
+std::vector<Flag> BenchmarkFlags::Table() {
+  return {
+      NumberFlag("batch", "N", "samples (default: 65536 on a card, 32 on the host's device)",
+                 &batch, 1, int64_t{1} << 24),
+      NumberFlag("card", "N", "the card of this machine (default: 0)", &card, 0, 1023),
+      TextFlag("only", "TEXT",
+               R"(measures only the rows whose operation and shape, as they are printed, contain
+                  it)",
+               &only),
+      ChoiceFlag("precision", "F32|TF32|BF16|F16", "(default: all)", &precision),
+  };
+}
 
 absl::Status RunKernelBenchmark(
     const BenchmarkFlags& flags,

@@ -8,7 +8,7 @@
 namespace satrap::cpu {
 namespace {
 
-// Values whose normalised gradients lie on the stack.
+// Values of a block, whose normalised gradients are on the stack.
 constexpr int64_t kBlock = 256;
 
 // The coefficients are copied to locals, in all loops: through the references the compiler would
@@ -251,7 +251,7 @@ void OptimizerRange(const StepControl& step, const OptimizerRule& rule,
                     const OptimizerArrays& arrays) {
   StepControl own = step;
   own.learning_rate *= rule.rate_factor;
-  // The plain forms of these read the gradient once, from where it lies.
+  // In their plain form these kinds read the gradient once, straight from its array.
   if (rule.kind <= OptimizerKind::kAdam && rule.l1 == 0 && rule.weight_decay == 0) {
     return Update(own, rule, rule.l2, arrays);
   }

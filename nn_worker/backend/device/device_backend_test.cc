@@ -42,7 +42,7 @@ TEST(DeviceBackendTest, OperationsRunLater) {
   EXPECT_EQ(backend->DeviceView(out.data()), nullptr);
 }
 
-// What is wrong on a card if a WaitFor is missing differs between the orders.
+// A result that is wrong on a card because a WaitFor is missing differs between the orders.
 TEST(DeviceBackendTest, QueuesThatDoNotWaitForOneAnotherDifferBetweenTheOrders) {
   std::set<std::vector<float>> results;
   for (const HostDeviceOptions& options : EveryOrder()) {
@@ -86,8 +86,8 @@ TEST(DeviceBackendTest, AWaitEndsAtItsDeadlineOrWhenItIsAborted) {
       absl::IsCancelled(AwaitEvent(backend.get(), event.get(), 60000, [] { return true; })));
 }
 
-// Copies that nobody waits for, more of them than the first ring of pinned memory holds, some
-// larger than it: values that were overwritten too early would differ.
+// Copies that nobody waits for. They are more than the first ring of pinned memory holds, and some
+// are larger than it: values that were overwritten too early would differ.
 TEST(DeviceBackendTest, CopiesOfAnySizeKeepTheirValues) {
   const auto backend = NewHostDeviceBackend({});
   constexpr int64_t kSizes[] = {1, 100000, 17, 700000, 3, 250000, 250000, 60000};

@@ -11,7 +11,7 @@
 namespace satrap {
 namespace {
 
-// A wait without an end of its own ends here, which happens only if the device hangs.
+// Ends waits that have no limit of their own, which happens only if the device hangs.
 constexpr int64_t kHangTimeoutMs = 600000;
 constexpr int64_t kFirstRingBytes = 1 << 20;
 
@@ -118,15 +118,15 @@ void DeviceTransfers::AwaitZeroing(DeviceQueue queue) {
   streams_[static_cast<int>(queue)]->WaitFor(zeroed_.get());
 }
 
-// The ring is in use from the first copy's begin to the last one's end, and may go over its own
-// end.
+// The ring is in use from the first copy's begin to the last one's end, and that range may wrap
+// around.
 bool DeviceTransfers::FitsRing(int64_t bytes, int64_t* begin) const {
   *begin = 0;
   if (ring_copies_.empty()) return bytes <= ring_bytes_;
   const int64_t first = ring_copies_.front().begin, next = ring_copies_.back().end;
   *begin = next;
-  // The first copy is behind the last one: the room lies between them, and must not be used up, or
-  // a full ring would look like an empty one.
+  // The first copy lies after the last one: the room is between them, and must not be used up, or a
+  // full ring would look like an empty one.
   if (next <= first) return next + bytes < first;
   if (next + bytes <= ring_bytes_) return true;
   *begin = 0;
@@ -251,7 +251,7 @@ void DeviceTransfers::Sync() {
   Deliver();
 }
 
-// What is enqueued runs in order, so an operation that writes over the scratch memory of an earlier
+// What is enqueued runs in order, so an operation that overwrites the scratch memory of an earlier
 // one comes after it. A larger block leaves the smaller one to what still uses it.
 void* DeviceTransfers::ScratchBytes(int64_t bytes) {
   if (capturing_) {
@@ -278,7 +278,7 @@ absl::Status DeviceTransfers::GrowScratch(int64_t bytes) {
   meter_->NoteScratchUse(Padded(bytes));
   if (bytes <= scratch_bytes_ && scratch_ != nullptr) return absl::OkStatus();
   const absl::Status twofold = TakeScratch(std::max(bytes, 2 * scratch_bytes_));
-  // More than is asked for only saves growing again.
+  // Twice as much would only save growing again, so try what is asked for.
   return absl::IsResourceExhausted(twofold) ? TakeScratch(bytes) : twofold;
 }
 
@@ -297,7 +297,7 @@ absl::Status DeviceTransfers::ReserveTables(int64_t table_bytes, int64_t part_ta
 
 absl::StatusOr<std::unique_ptr<OperationGraph>> DeviceTransfers::Capture(
     absl::FunctionRef<absl::Status()> enqueue) {
-  // Waits for zeroed memory, if there is any, before it is too late to.
+  // Waits now for memory that is still being zeroed, because it cannot once the capture has begun.
   DeviceStream* const captured = stream();
   capturing_ = true;
   absl::Status status;
@@ -316,8 +316,8 @@ void DeviceTransfers::Enqueue(OperationGraph* graph) {
   meter_->CountGraphLaunch();
 }
 
-// The stream is made when it is first asked for, since few jobs do. What runs there other ranks
-// wait for.
+// The stream is made when it is first asked for, since few jobs need one. Other ranks wait for what
+// runs there.
 absl::Status DeviceTransfers::EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
                                             BackendEvent* done) {
   if (beside_ == nullptr) {

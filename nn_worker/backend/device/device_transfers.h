@@ -7,8 +7,8 @@
 //   - tables that kernels read (device_tables.h);
 //   - a stream beside the queues.
 //
-// Running out of scratch, table or ring memory fails a CHECK, since operations return no error: who
-// knows what they will need reserves it before.
+// Running out of scratch, table or ring memory fails a CHECK, since operations return no error:
+// callers that know what they will need reserve it before.
 // Threads: as device_memory.h says.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_TRANSFERS_H_
@@ -63,11 +63,12 @@ class DeviceTransfers {
   absl::StatusOr<bool> Poll(BackendEvent* event);
   void Sync();
 
-  // Makes the scratch memory at least so large. Any thread may call it. RESOURCE_EXHAUSTED.
+  // Makes the scratch memory at least this large. Any thread may call it. RESOURCE_EXHAUSTED.
   absl::Status ReserveScratch(int64_t bytes);
-  // The same for what differs from part to part: if it grows, at least twofold where there is room.
+  // As ReserveScratch, for what differs from part to part: growing memory at least doubles where
+  // there is room.
   absl::Status GrowScratch(int64_t bytes);
-  // Before the first operation: what the tables need. RESOURCE_EXHAUSTED.
+  // Takes the memory that the tables need, before the first operation. RESOURCE_EXHAUSTED.
   absl::Status ReserveTables(int64_t table_bytes, int64_t part_table_bytes);
   // Device memory of `count` values, aligned to 64, which the next call of this or of a copy may
   // hand out again: what is enqueued before that call may use it.

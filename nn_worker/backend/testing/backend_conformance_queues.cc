@@ -42,7 +42,7 @@ TEST_P(BackendConformance, PinnedMemoryIsZeroedAndTheHosts) {
   }
 }
 
-// As when one thread copies the next part in while another computes.
+// One thread copies the next part in while another computes.
 TEST_P(BackendConformance, AThreadAllocatesAndCopiesInWhileAnotherComputes) {
   const Tensor y = New(1, 1), one = Of({{1}});
   Tensor last;
@@ -122,7 +122,7 @@ TEST_P(BackendConformance, AnEventThatWasNeverRecordedHasHappened) {
   backend_->Sync();
 }
 
-// The wait is for what was recorded before it.
+// A wait is for what was recorded before the wait.
 TEST_P(BackendConformance, AWaitKeepsThePointThatItWasMadeFor) {
   const Tensor x = New(1, 1), y = New(1, 1);
   const absl::Span<uint8_t> one = Pinned(backend_.get(), 4), two = Pinned(backend_.get(), 4);
