@@ -121,18 +121,18 @@ TEST(NetworkTrainerClipTest, ADeviceClipsAsTheCpuDoesWhateverItsOrder) {
   job.set_gradient_clip_norm(.05f);
   TrainerRanks cpu(1, job);
   TrainerRanks device(1, job, kTrainerBatch, /*ordered=*/true, HostDeviceOptions());
-  TrainerRanks seeded(1, job, kTrainerBatch, /*ordered=*/true,
-                      HostDeviceOptions{{host::ExecutionOrder::kSeeded, 1}});
+  TrainerRanks reversed(1, job, kTrainerBatch, /*ordered=*/true,
+                        HostDeviceOptions{{host::ExecutionOrder::kReverse}});
   for (uint64_t step = 0; step < 5; ++step) {
     const StepResult a = cpu.Step(step, TrainerBatch(step), {kTrainerBatch});
     const StepResult b = device.Step(step, TrainerBatch(step), {kTrainerBatch});
-    const StepResult c = seeded.Step(step, TrainerBatch(step), {kTrainerBatch});
+    const StepResult c = reversed.Step(step, TrainerBatch(step), {kTrainerBatch});
     ASSERT_NEAR(*b.dense_squares, *a.dense_squares, 1e-4 * *a.dense_squares);
     ASSERT_EQ(*c.dense_squares, *b.dense_squares);
   }
   EXPECT_LT(Largest(Difference(device.Weights(0), cpu.Weights(0))), 1e-5);
   EXPECT_LT(Largest(Difference(device.TableValues(), cpu.TableValues())), 1e-5);
-  EXPECT_EQ(seeded.Saved(0), device.Saved(0));
+  EXPECT_EQ(reversed.Saved(0), device.Saved(0));
 }
 
 TEST(NetworkTrainerClipTest, AStepThatChangesNothingDoesNotWait) {

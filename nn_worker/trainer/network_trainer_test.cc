@@ -23,7 +23,7 @@ float LargestDifference(const std::vector<float>& a, const std::vector<float>& b
   return largest;
 }
 
-constexpr HostDeviceOptions kSeeded = {{host::ExecutionOrder::kSeeded, 1}};
+constexpr HostDeviceOptions kReversed = {{host::ExecutionOrder::kReverse}};
 
 class SyncEqualsOneMachineTest : public testing::TestWithParam<std::vector<size_t>> {};
 
@@ -168,26 +168,26 @@ TEST(NetworkTrainerTest, InHybridModeTwoRanksDropOtherValuesOfPartsThatBeginAlik
 TEST(NetworkTrainerTest, ADeviceTrainsAsTheCpuDoesWhateverItsOrder) {
   TrainerRanks cpu(2);
   TrainerRanks device(2, TrainerJob(), kTrainerBatch, /*ordered=*/true, HostDeviceOptions());
-  TrainerRanks seeded(2, TrainerJob(), kTrainerBatch, /*ordered=*/true, kSeeded);
+  TrainerRanks reversed(2, TrainerJob(), kTrainerBatch, /*ordered=*/true, kReversed);
   for (uint64_t step = 0; step < 5; ++step) {
     const StepResult a = cpu.Step(step, TrainerBatch(step), {20, kTrainerBatch});
     const StepResult b = device.Step(step, TrainerBatch(step), {20, kTrainerBatch});
-    const StepResult c = seeded.Step(step, TrainerBatch(step), {20, kTrainerBatch});
+    const StepResult c = reversed.Step(step, TrainerBatch(step), {20, kTrainerBatch});
     EXPECT_NEAR(b.loss, a.loss, 1e-4);
     EXPECT_EQ(b.weight, a.weight);
     EXPECT_EQ(c.loss, b.loss);
   }
   EXPECT_LT(LargestDifference(device.Weights(0), cpu.Weights(0)), 1e-4);
   EXPECT_LT(LargestDifference(device.TableValues(), cpu.TableValues()), 1e-4);
-  EXPECT_EQ(seeded.Saved(0), device.Saved(0));
-  EXPECT_EQ(seeded.TableValues(), device.TableValues());
+  EXPECT_EQ(reversed.Saved(0), device.Saved(0));
+  EXPECT_EQ(reversed.TableValues(), device.TableValues());
   const MetricValues score = device.Score(TrainerBatch(9), {20, kTrainerBatch});
   EXPECT_NEAR(score.logloss(), cpu.Score(TrainerBatch(9), {20, kTrainerBatch}).logloss(), 1e-4);
-  EXPECT_EQ(seeded.Score(TrainerBatch(9), {20, kTrainerBatch}).SerializeAsString(),
+  EXPECT_EQ(reversed.Score(TrainerBatch(9), {20, kTrainerBatch}).SerializeAsString(),
             score.SerializeAsString());
   // The progress line's figure is made of logits, too.
   EXPECT_NEAR(device.trainer(0)->RecentAuc(), cpu.trainer(0)->RecentAuc(), 1e-3);
-  EXPECT_EQ(seeded.trainer(0)->RecentAuc(), device.trainer(0)->RecentAuc());
+  EXPECT_EQ(reversed.trainer(0)->RecentAuc(), device.trainer(0)->RecentAuc());
 }
 
 TEST(NetworkTrainerTest, ScoresWhatARankTrainsBeforeItTrainsIt) {
@@ -293,7 +293,8 @@ std::string Trained(uint64_t steps, bool ahead, const absl::optional<HostDeviceO
 TEST(NetworkTrainerTest, PartsThatArePreparedBesideAStepGiveTheSameBits) {
   EXPECT_EQ(Trained(20, /*ahead=*/true, absl::nullopt),
             Trained(20, /*ahead=*/false, absl::nullopt));
-  EXPECT_EQ(Trained(6, /*ahead=*/true, kSeeded), Trained(6, /*ahead=*/false, HostDeviceOptions()));
+  EXPECT_EQ(Trained(6, /*ahead=*/true, kReversed),
+            Trained(6, /*ahead=*/false, HostDeviceOptions()));
 }
 
 TEST(NetworkTrainerTest, WithoutWeightNothingChanges) {
