@@ -38,19 +38,18 @@ def _absolute(label):
         return label + ":" + label.split("/")[-1]
     return label
 
-def satrap_proto_library(name, srcs = None, deps = [], visibility = None, testonly = False):
+def satrap_proto_library(name, srcs, deps = [], visibility = None, testonly = False):
     """A cc_library with the messages of `srcs`.
 
     Include them as "package/file.pb.h", and import them as "package/file.proto".
 
     Args:
       name: of the cc_library. `NAME_srcs` is the filegroup that importers need.
-      srcs: .proto files of this package; NAME.proto, if not given.
+      srcs: .proto files of this package.
       deps: satrap_proto_library targets whose files these import.
       visibility: as everywhere.
       testonly: as everywhere.
     """
-    srcs = srcs or [name + ".proto"]
     deps = [_absolute(dep) for dep in deps]
     native.filegroup(
         name = name + "_srcs",
