@@ -87,7 +87,7 @@ absl::optional<int64_t> WidthBefore(const ModelConfig& model, absl::string_view 
   }
 }
 
-// The shapes of what a graph computes for a sample: [d] or [k, d], as in nn_worker/layer/layer.h.
+// The shape of a graph's value for one sample: [d] or [k, d], as in nn_worker/layer/layer.h.
 using Shape = std::vector<int64_t>;
 using MaybeShape = absl::optional<Shape>;
 
@@ -102,7 +102,8 @@ MaybeShape Matrix(int64_t count, int64_t dim) {
   return Shape{count, dim};
 }
 
-// Of all inputs of the graph and outputs of its layers, but for those that depend on the part.
+// The shapes of all inputs of the graph and outputs of its layers, except those that depend on the
+// part.
 class GraphShapes {
  public:
   explicit GraphShapes(const JobConfig& job) : job_(job) {
@@ -130,7 +131,7 @@ class GraphShapes {
     }
   }
 
-  // Empty if one of the inputs is not known.
+  // The shapes of a layer's inputs. Empty if one of them is not known.
   std::vector<Shape> InputsOf(const LayerConfig& layer) const {
     std::vector<Shape> inputs;
     for (const std::string& input : layer.inputs()) {
@@ -176,7 +177,7 @@ class GraphShapes {
         if (layer.mlp().output_units() > 0) return Vector(layer.mlp().output_units());
         return layer.mlp().units().empty() ? absl::nullopt : Vector(*layer.mlp().units().rbegin());
       case LayerConfig::kConcat:
-      case LayerConfig::kCross:  // which joins its inputs first
+      case LayerConfig::kCross:  // it joins its inputs first
       case LayerConfig::kCrossV2:
         return Joined(inputs);
       case LayerConfig::kBatchNorm:
@@ -235,8 +236,8 @@ class GraphShapes {
   std::map<std::string, MaybeShape> shapes_;
 };
 
-// The number of classes of a task's output, as far as the run's rules know it. The ledger of a
-// topic counts offsets, whether they hold good records or not, so that its rules may change.
+// The number of classes of a task's output; absent if the run's rules do not know it. The ledger of
+// a topic counts offsets, whether or not they hold good records, so there the rules may change.
 absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& output) {
   const bool looks_at_all = job.data().record_rules() >= 2 || job.data().has_kafka();
   if (!looks_at_all) return OutputWidth(job.model(), output);
