@@ -125,7 +125,10 @@ absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
 // Keeps a cut that the job names by itself on the disk: from now on until rank 0 pins it, and for
 // generations that begin from it again because the run has no cut of its own yet. For a run, or a
 // link, each generation takes what that then stands for.
+// A run that has a cut begins from that, and needs the model no more, whatever has become of it.
 absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
+  ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(job.run_dir()));
+  if (progress.cut.has_value()) return nullptr;
   std::error_code error;
   const std::filesystem::path named = job.init_from();
   if (named.empty() || std::filesystem::canonical(named, error) != named ||
