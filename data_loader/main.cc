@@ -18,7 +18,7 @@
 #include "data_loader/candidates/make_candidate_list.h"
 #include "data_loader/engine/loader_engine.h"
 #include "data_loader/engine/split_lease_client.h"
-#include "data_loader/first_labels.h"
+#include "data_loader/first_labels_of_files.h"
 #include "data_loader/kafka/topic_stream.h"
 #include "data_loader/loader_metrics.h"
 #include "data_loader/loader_streams.h"
@@ -35,6 +35,8 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   begin.fix_files = [&runtime](const SplitList& listed) {
     return runtime.coordinator()->FixSplits(runtime.index(), listed);
   };
+  // Not when a cut holds something that was learned.
+  begin.judges_first_labels = job.action() == JobConfig::TRAIN && runtime.cut_folder().empty();
   begin.topics = AccessToBrokers(runtime.logger());
   NowDoing("lists the files and topics of the run");
   ASSIGN_OR_RETURN(
@@ -57,9 +59,8 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
     NowDoing("makes the list of candidates");
     RETURN_IF_ERROR(MakeCandidateList(job, streams->train_spec(), streams->item_file()));
   }
-  // Before the first step, and not when a cut holds something that was learned.
-  if (job.action() == JobConfig::TRAIN && runtime.cut_folder().empty() &&
-      streams->train_spec() != nullptr) {
+  // Those of files before the first step.
+  if (begin.judges_first_labels && streams->train_spec() != nullptr) {
     NowDoing("checks the first labels");
     RETURN_IF_ERROR(CheckFirstLabels(*streams->train_spec(), static_cast<uint32_t>(runtime.index()),
                                      static_cast<uint32_t>(job.data_loader().replicas())));

@@ -16,6 +16,7 @@
 #include "common/kafka/message_source.h"
 #include "common/kafka/partition.h"
 #include "common/log/log.h"
+#include "data_loader/check/first_labels.h"
 #include "data_loader/kafka/dead_letters.h"
 #include "data_loader/kafka/topic_progress.h"
 #include "proto/kafka.pb.h"
@@ -43,6 +44,9 @@ struct TopicStream {
   // Some partition of the stream never ends, so the stream has one epoch and may grow.
   bool endless = false;
   std::unique_ptr<DeadLetterSink> dead_letters;  // null: bad records go to the quarantine files
+  // Those of a train stream whose run begins from nothing; else null. What the loader has read is
+  // judged before a block of it can be sent.
+  std::unique_ptr<FirstLabels> first_labels;
   TopicProgress progress;
 };
 
