@@ -5,6 +5,7 @@
 #ifndef SATRAP_COMMON_BASE_PROBLEMS_H_
 #define SATRAP_COMMON_BASE_PROBLEMS_H_
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -40,6 +41,16 @@ class Problems {
   void Positive(absl::string_view path, double value) {
     if (std::isfinite(value) && value > 0) return;
     Add(path, absl::StrCat("must be finite and positive, got ", value));
+  }
+
+  // Takes out the problems that `known` has, too, with the same values.
+  void Drop(const Problems& known) {
+    lines_.erase(std::remove_if(lines_.begin(), lines_.end(),
+                                [&](const std::string& line) {
+                                  return std::find(known.lines_.begin(), known.lines_.end(),
+                                                   line) != known.lines_.end();
+                                }),
+                 lines_.end());
   }
 
   // OK, or INVALID_ARGUMENT with the problem that was added first: for a factory, whose caller has

@@ -24,7 +24,8 @@ namespace satrap {
 
 // Whether a run of the job `from` may go on as `to`. INVALID_ARGUMENT with every problem, one a
 // line: the path of each field that must not change, both values and the reason; and, as
-// ValidateJob tells it, whatever makes `to` invalid, such as fewer lanes than loaders.
+// ValidateJob tells it, whatever makes `to` invalid, such as fewer lanes than loaders, unless
+// `from` is invalid by the same: runs that an earlier build has begun go on.
 // REQUIRES: both are resolved (ResolveJob)
 absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to);
 

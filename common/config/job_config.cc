@@ -190,10 +190,15 @@ absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std
   return job;
 }
 
-absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path) {
+absl::StatusOr<JobConfig> ReadResolvedJob(const std::string& path) {
   JobConfig job;
   RETURN_IF_ERROR(ParseTextFile(path, &job));
   ResolveJob(&job);
+  return job;
+}
+
+absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path) {
+  ASSIGN_OR_RETURN(JobConfig job, ReadResolvedJob(path));
   RETURN_IF_ERROR(ValidateJob(job));
   return job;
 }
