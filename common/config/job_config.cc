@@ -205,6 +205,8 @@ absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path) {
 
 void ResolveJob(JobConfig* job) {
   MakeSectionsPresent(job);
+  // Nothing else could be meant.
+  if (job->tables_size() == 1 && !job->tables(0).has_id()) job->mutable_tables(0)->set_id(0);
   FillDefaults(job);
 }
 
