@@ -19,6 +19,7 @@
 #include "data_loader/engine/loader_engine.h"
 #include "data_loader/engine/split_lease_client.h"
 #include "data_loader/first_labels_of_files.h"
+#include "data_loader/kafka/topic_anchors.h"
 #include "data_loader/kafka/topic_stream.h"
 #include "data_loader/loader_metrics.h"
 #include "data_loader/loader_streams.h"
@@ -37,7 +38,11 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   };
   // Not when a cut holds something that was learned.
   begin.judges_first_labels = job.action() == JobConfig::TRAIN && runtime.cut_folder().empty();
-  begin.topics = AccessToBrokers(runtime.logger());
+  std::shared_ptr<TopicAnchors> anchors;
+  if (job.data().has_kafka() || job.data().has_valid_kafka() || job.data().has_test_kafka()) {
+    ASSIGN_OR_RETURN(anchors, TopicAnchors::Open(job.run_dir(), runtime.index(), runtime.logger()));
+  }
+  begin.topics = AccessToBrokers(runtime.logger(), std::move(anchors));
   NowDoing("lists the files and topics of the run");
   ASSIGN_OR_RETURN(
       std::unique_ptr<LoaderStreams> streams,

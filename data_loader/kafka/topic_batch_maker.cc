@@ -241,8 +241,7 @@ class TopicBatchMaker final : public BatchMaker {
       const int64_t now_ms = stream_.access.now_ms();
       blocks.set_late_below(stream_.progress.LateBelow());
       const absl::StatusOr<size_t> taken = blocks.Take(partition->batch, partition->at);
-      // Too many bad records may be the first labels of a run, and these are told with their cure.
-      if (!taken.ok()) RETURN_IF_ERROR(JudgeFirstLabels());
+      if (!taken.ok()) RETURN_IF_ERROR(stream_.JudgeFirstLabels());  // they may be its cause
       ASSIGN_OR_RETURN(partition->at, taken);
       if (partition->at == partition->batch.size()) {
         partition->batch.Clear();  // gives the memory back to the queue
@@ -308,7 +307,7 @@ class TopicBatchMaker final : public BatchMaker {
   // False, and the block stays open, if dead letters are not acknowledged yet: no cut may hold bad
   // records that are not written.
   absl::StatusOr<bool> CloseBlock(Partition* partition) {
-    RETURN_IF_ERROR(JudgeFirstLabels());
+    RETURN_IF_ERROR(stream_.JudgeFirstLabels());
     ASSIGN_OR_RETURN(const bool flushed, FlushLetters());
     if (!flushed) return false;
     PartitionBlocks& blocks = *partition->blocks;
@@ -333,14 +332,6 @@ class TopicBatchMaker final : public BatchMaker {
     if (blocks.has_begun()) partition->begun_ms = stream_.access.now_ms();
     if (blocks.finished()) End(partition);
     return true;
-  }
-
-  // Nothing of a block is trained before all labels that were read with it are known to be such as
-  // the losses take.
-  absl::Status JudgeFirstLabels() {
-    if (stream_.first_labels == nullptr || first_labels_judged_) return absl::OkStatus();
-    first_labels_judged_ = stream_.first_labels->full();
-    return stream_.first_labels->Judge();
   }
 
   absl::StatusOr<bool> FlushLetters() {
@@ -492,12 +483,11 @@ class TopicBatchMaker final : public BatchMaker {
   std::vector<std::unique_ptr<MessageSource>> sources_;
   std::vector<std::unique_ptr<Partition>> partitions_;  // hold messages of the sources
   BatchCutter cutter_;
-  size_t riders_ = 0;                 // queued since the last batch
-  int64_t pending_since_ms_ = 0;      // of what the cutter holds
-  int64_t emitted_ms_ = 0;            // the last batch
-  bool unflushed_ = false;            // dead letters are not acknowledged yet
-  bool flush_tried_ = false;          // in this round of reading
-  bool first_labels_judged_ = false;  // all of them
+  size_t riders_ = 0;             // queued since the last batch
+  int64_t pending_since_ms_ = 0;  // of what the cutter holds
+  int64_t emitted_ms_ = 0;        // the last batch
+  bool unflushed_ = false;        // dead letters are not acknowledged yet
+  bool flush_tried_ = false;      // in this round of reading
   int64_t open_blocks_ = 0;
 };
 
