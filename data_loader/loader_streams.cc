@@ -115,7 +115,8 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
         job, stream, std::move(of_stream), streams->progress_.get(), std::move(at));
     const auto topics = input.topics.find(stream);
     if (topics == input.topics.end()) continue;
-    RETURN_IF_ERROR(streams->AddTopics(stream, topics->second, access));
+    RETURN_IF_ERROR(streams->AddTopics(stream, topics->second, access,
+                                       begin.judges_first_labels && stream == TRAIN_STREAM));
   }
   return streams;
 }
@@ -123,11 +124,14 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
 // In an ordered stream partition j belongs to lane j mod lanes, in another one to loader j mod
 // loaders.
 absl::Status LoaderStreams::AddTopics(Stream stream, const StreamTopics& topics,
-                                      const TopicAccess& access) {
+                                      const TopicAccess& access, bool judges_first_labels) {
   const StreamSpec& spec = *specs_[stream];
   const KafkaConfig& config = *TopicsOf(job_.data(), stream);
   topics_[stream] = std::make_shared<TopicStream>(config, access);
   TopicStream& to = *topics_[stream];
+  if (judges_first_labels) {
+    to.first_labels = std::make_unique<FirstLabels>(spec.check.labels());
+  }
   if (!config.dead_letter_topic().empty()) {
     ASSIGN_OR_RETURN(to.dead_letters, access.open_dead_letters(config));
   }

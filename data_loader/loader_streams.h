@@ -43,6 +43,9 @@ class LoaderStreams {
     // Null: the latter are used, and no file's content is hashed. The result also has the topic
     // partitions of the streams that come from topics.
     std::function<absl::StatusOr<SplitList>(const SplitList&)> fix_files;
+    // Whether nothing was learned before: then the first labels of a topic may end the run
+    // (check/first_labels.h).
+    bool judges_first_labels = false;
     // How topics are read. Default: from brokers, without a log.
     absl::optional<TopicAccess> topics;
   };
@@ -98,7 +101,8 @@ class LoaderStreams {
   static const Begin& DefaultBegin();
 
   // Prepares a stream that comes from topics: who reads which partitions.
-  absl::Status AddTopics(Stream stream, const StreamTopics& topics, const TopicAccess& access);
+  absl::Status AddTopics(Stream stream, const StreamTopics& topics, const TopicAccess& access,
+                         bool judges_first_labels);
   void AddSource(Stream stream, uint32_t lane, Executor* parse_executor, SplitSupply* supply,
                  LoaderEngine::StreamSources* to);
 

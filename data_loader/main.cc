@@ -18,7 +18,8 @@
 #include "data_loader/candidates/make_candidate_list.h"
 #include "data_loader/engine/loader_engine.h"
 #include "data_loader/engine/split_lease_client.h"
-#include "data_loader/first_labels.h"
+#include "data_loader/first_labels_of_files.h"
+#include "data_loader/kafka/topic_anchors.h"
 #include "data_loader/kafka/topic_stream.h"
 #include "data_loader/loader_metrics.h"
 #include "data_loader/loader_streams.h"
@@ -35,7 +36,13 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   begin.fix_files = [&runtime](const SplitList& listed) {
     return runtime.coordinator()->FixSplits(runtime.index(), listed);
   };
-  begin.topics = AccessToBrokers(runtime.logger());
+  // Not when a cut holds something that was learned.
+  begin.judges_first_labels = job.action() == JobConfig::TRAIN && runtime.cut_folder().empty();
+  std::shared_ptr<TopicAnchors> anchors;
+  if (job.data().has_kafka() || job.data().has_valid_kafka() || job.data().has_test_kafka()) {
+    ASSIGN_OR_RETURN(anchors, TopicAnchors::Open(job.run_dir(), runtime.index(), runtime.logger()));
+  }
+  begin.topics = AccessToBrokers(runtime.logger(), std::move(anchors));
   NowDoing("lists the files and topics of the run");
   ASSIGN_OR_RETURN(
       std::unique_ptr<LoaderStreams> streams,
@@ -57,9 +64,8 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
     NowDoing("makes the list of candidates");
     RETURN_IF_ERROR(MakeCandidateList(job, streams->train_spec(), streams->item_file()));
   }
-  // Done before the first step, but not if a cut holds something that was learned.
-  if (job.action() == JobConfig::TRAIN && runtime.cut_folder().empty() &&
-      streams->train_spec() != nullptr) {
+  // The first labels of files are checked before the first step.
+  if (begin.judges_first_labels && streams->train_spec() != nullptr) {
     NowDoing("checks the first labels");
     RETURN_IF_ERROR(CheckFirstLabels(*streams->train_spec(), static_cast<uint32_t>(runtime.index()),
                                      static_cast<uint32_t>(job.data_loader().replicas())));

@@ -173,6 +173,66 @@ TEST_F(TopicStreamsTest, RecordsThatTheLossDoesNotTakeAreLeftOutAndToldOf) {
   EXPECT_EQ(progress.labels(0).count(), 2u);
 }
 
+TEST_F(TopicStreamsTest, FirstLabelsThatTheLossDoesNotTakeEndARunThatBeginsFromNothing) {
+  for (int i = 0; i < 20; ++i) topics_.Write({"clicks", 0}, i % 2 == 0 ? "-1,0" : "1,1");
+  JobConfig job = SmallJob(JobConfig::HYBRID);
+  job.mutable_data()->mutable_csv()->mutable_columns(0)->set_numeric_label(true);
+  const SplitList partitions = EndlessPartitions(1);
+  LoaderStreams::Begin begin;
+  begin.judges_first_labels = true;
+  const absl::Status status = ReadToError(Begin(job, partitions, begin).get());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  // The first block has 7 offsets.
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("label y: 4 of the first 7 labels of the training data are not a number in "
+                        "[0, 1], which BCE takes. The values are -1 (4 times), 1 (3 times)"));
+  // A run that has a cut, and a topic in progress, goes on.
+  const auto goes_on = Begin(job, partitions);
+  EXPECT_THAT(Sorted(NumbersOf(Next(goes_on.get()))), ElementsAre(1, 1, 1, 1, 1, 1, 1, 1));
+  EXPECT_THAT(goes_on->Progress().warnings(), ElementsAre(HasSubstr("label y: -1 is not")));
+}
+
+TEST_F(TopicStreamsTest, FirstLabelsAreJudgedWhenTheyComeToATopicThatWasEmpty) {
+  JobConfig job = SmallJob(JobConfig::HYBRID);
+  job.mutable_data()->mutable_csv()->mutable_columns(0)->set_numeric_label(true);
+  // Too many records are bad, too, but the labels say why.
+  job.mutable_data()->set_max_bad_fraction(.01);
+  const SplitList partitions = EndlessPartitions(1);
+  LoaderStreams::Begin begin;
+  begin.judges_first_labels = true;
+  const auto streams = Begin(job, partitions, begin);
+  absl::optional<absl::Status> status;
+  streams->sources()[0].sources[0]->Next(
+      [&](const absl::StatusOr<absl::optional<Part>>& part) { status = part.status(); });
+  const auto run_for_a_minute = [&] {
+    const int64_t end_ms = topics_.now_ms + 60000;
+    while (!status.has_value() && topics_.now_ms < end_ms && executor_.RunOne()) continue;
+  };
+  run_for_a_minute();
+  ASSERT_FALSE(status.has_value()) << "there is nothing to judge";
+  WriteNumbers(0, 0, 5);
+  for (int i = 0; i < 3; ++i) topics_.Write({"clicks", 0}, "5,1");
+  run_for_a_minute();
+  ASSERT_TRUE(status.has_value());
+  EXPECT_THAT(std::string(status->message()), HasSubstr("The values are 1 (5 times), 5 (2 times)"));
+}
+
+TEST_F(TopicStreamsTest, LabelsAfterTheFirstThousandAreLeftToTheBadRecords) {
+  JobConfig job = SmallJob(JobConfig::HYBRID);
+  job.mutable_data()->mutable_csv()->mutable_columns(0)->set_numeric_label(true);
+  job.set_global_batch_size(1000);
+  job.mutable_data()->set_shuffle_rows(500);
+  WriteNumbers(0, 0, 1000);
+  for (int i = 0; i < 1000; ++i) topics_.Write({"clicks", 0}, "-1,0");
+  const SplitList partitions = EndlessPartitions(1);
+  LoaderStreams::Begin begin;
+  begin.judges_first_labels = true;
+  const auto streams = Begin(job, partitions, begin);
+  EXPECT_EQ(NumbersOf(Next(streams.get())).size(), 1000u);
+  for (int i = 0; i < 100000 && streams->Progress().quarantined() < 1000; ++i) executor_.RunOne();
+  EXPECT_EQ(streams->Progress().quarantined(), 1000u);
+}
+
 TEST_F(TopicStreamsTest, ABrokerThatTakesNoDeadLettersIsWaitedForWithoutHoldingTheThread) {
   JobConfig job = SmallJob(JobConfig::HYBRID);
   job.mutable_data()->mutable_kafka()->set_dead_letter_topic("dead");

@@ -5,6 +5,7 @@
 #ifndef SATRAP_COMMON_BASE_PROBLEMS_H_
 #define SATRAP_COMMON_BASE_PROBLEMS_H_
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -42,8 +43,18 @@ class Problems {
     Add(path, absl::StrCat("must be finite and positive, got ", value));
   }
 
-  // OK, or INVALID_ARGUMENT with the problem that was added first. For a factory: its caller has
-  // already validated the whole job.
+  // Takes out the problems that `known` has, too, with the same values.
+  void Drop(const Problems& known) {
+    lines_.erase(std::remove_if(lines_.begin(), lines_.end(),
+                                [&](const std::string& line) {
+                                  return std::find(known.lines_.begin(), known.lines_.end(),
+                                                   line) != known.lines_.end();
+                                }),
+                 lines_.end());
+  }
+
+  // OK, or INVALID_ARGUMENT with the problem that was added first: for a factory, whose caller has
+  // had the job validated.
   absl::Status First() const {
     if (lines_.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(lines_.front());

@@ -235,7 +235,11 @@ absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to) {
   Comparison(from, &problems).Compare(from, to, {});
   CompareDeadLetterTopics(from.data(), to.data(), &problems);
   const absl::Status changes = problems.ToStatus();
-  const absl::Status valid = ValidateJob(to);
+  // A run that an earlier build has begun may have a field that is refused today, and a change of
+  // another one must not fail because of it.
+  Problems new_problems = ProblemsOfJob(to);
+  new_problems.Drop(ProblemsOfJob(from));
+  const absl::Status valid = new_problems.ToStatus();
   if (changes.ok()) return valid;
   if (valid.ok()) return changes;
   return absl::InvalidArgumentError(absl::StrCat(changes.message(), "\n", valid.message()));

@@ -25,8 +25,9 @@ namespace satrap {
 
 // Whether a run of the job `from` may continue as `to`. INVALID_ARGUMENT with every problem, one
 // per line: the path of each field that must not change, both values and the reason; and, as
-// ValidateJob reports it, whatever makes `to` invalid, such as fewer lanes than loaders. REQUIRES:
-// both are resolved (ResolveJob)
+// ValidateJob reports it, whatever makes `to` invalid, such as fewer lanes than loaders. A problem
+// that `from` has as well does not count, so that runs of an earlier build continue.
+// REQUIRES: both are resolved (ResolveJob)
 absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to);
 
 // `from` with the assignments `sets` applied in order (field_path.h), resolved and checked.

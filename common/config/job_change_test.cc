@@ -278,5 +278,17 @@ TEST(JobChangeText, NamesEachFieldWithBothValuesWhereverTheRunIs) {
             "nn_worker.device from CPU to CUDA");
 }
 
+TEST(JobChange, ARunOfAnEarlierBuildGoesOnWithWhatIsRefusedToday) {
+  JobConfig from = JobWithData(R"(
+      csv { columns { name: 'y' kind: LABEL } columns { name: 'user' kind: ID } }
+      train_files: 'train.csv'
+      features { name: 'user' table: 'ids' preload_ids: 30 })");
+  ResolveJob(&from);
+  ASSERT_THAT(ProblemsOf(from), HasSubstr("data.features[0].preload_ids: must be 0"));
+  EXPECT_EQ(RefusalOf({"embedding_ps.replicas=4"}, from), "");
+  EXPECT_THAT(RefusalOf({"embedding_ps.replicas=0"}, from),
+              AllOf(HasSubstr("embedding_ps.replicas"), Not(HasSubstr("preload_ids"))));
+}
+
 }  // namespace
 }  // namespace satrap

@@ -193,16 +193,23 @@ absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std
   return job;
 }
 
-absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path) {
+absl::StatusOr<JobConfig> ReadResolvedJob(const std::string& path) {
   JobConfig job;
   RETURN_IF_ERROR(ParseTextFile(path, &job));
   ResolveJob(&job);
+  return job;
+}
+
+absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path) {
+  ASSIGN_OR_RETURN(JobConfig job, ReadResolvedJob(path));
   RETURN_IF_ERROR(ValidateJob(job));
   return job;
 }
 
 void ResolveJob(JobConfig* job) {
   MakeSectionsPresent(job);
+  // Nothing else could be meant.
+  if (job->tables_size() == 1 && !job->tables(0).has_id()) job->mutable_tables(0)->set_id(0);
   FillDefaults(job);
 }
 

@@ -28,7 +28,10 @@ namespace satrap {
 absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std::string>& sets,
                                   const std::string& install_dir);
 
-// Reads what ResolvedJobText wrote: fills in defaults only, and validates. Errors as LoadJob.
+// Reads what ResolvedJobText wrote: fills in defaults only. Errors as LoadJob, but it does not
+// validate: a run that an earlier build has begun goes on with what was valid then.
+absl::StatusOr<JobConfig> ReadResolvedJob(const std::string& path);
+// The same, and validates.
 absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path);
 
 // Makes the sections present that a job may leave out, and sets every default. Topics of evaluation

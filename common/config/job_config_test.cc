@@ -57,6 +57,18 @@ TEST_F(JobConfigTest, FillsInDefaultsAndOptimizers) {
   EXPECT_EQ(job->embedding_ps().replicas(), 1);
 }
 
+TEST_F(JobConfigTest, TheOnlyTableNeedsNoId) {
+  JobConfig job;
+  job.add_tables()->set_name("ids");
+  ResolveJob(&job);
+  EXPECT_TRUE(job.tables(0).has_id());
+  EXPECT_EQ(job.tables(0).id(), 0u);
+  JobConfig two;
+  for (const char* name : {"ids", "more"}) two.add_tables()->set_name(name);
+  ResolveJob(&two);
+  EXPECT_FALSE(two.tables(0).has_id()) << "which of them is which is part of cuts";
+}
+
 TEST_F(JobConfigTest, ReportsAllProblemsAtOnceEachWithItsPath) {
   const auto job = Load(
       kJob, {"seed=3", "embedding_ps.replicas=0", "global_batch_size=-5",

@@ -193,7 +193,7 @@ void ValidatePrediction(const JobConfig& job, Problems* problems) {
 
 }  // namespace
 
-absl::Status ValidateJob(const JobConfig& job) {
+Problems ProblemsOfJob(const JobConfig& job) {
   Problems problems;
   ValidateModes(job, &problems);
   ValidateReduceOnPlateau(job, &problems);
@@ -210,7 +210,9 @@ absl::Status ValidateJob(const JobConfig& job) {
   CheckDenseOptimizer(job.dense_optimizer(), "dense_optimizer.", &problems);
   ValidateBatchScaling(job, &problems);
   ValidatePrediction(job, &problems);
-  return problems.ToStatus();
+  return problems;
 }
+
+absl::Status ValidateJob(const JobConfig& job) { return ProblemsOfJob(job).ToStatus(); }
 
 }  // namespace satrap

@@ -19,7 +19,10 @@ namespace satrap {
 // and the value got. REQUIRES: defaults are filled in.
 absl::Status ValidateJob(const JobConfig& job);
 
-// Parts of ValidateJob.
+// The same, as a list. REQUIRES: defaults are filled in.
+Problems ProblemsOfJob(const JobConfig& job);
+
+// Parts of it.
 void ValidateData(const JobConfig& job, Problems* problems);
 void ValidateKafka(const JobConfig& job, Problems* problems);  // part of ValidateData
 void ValidateTables(const JobConfig& job, Problems* problems);

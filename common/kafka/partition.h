@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 
 namespace satrap {
 
@@ -28,10 +29,25 @@ inline bool operator<(const KafkaPartition& a, const KafkaPartition& b) {
   return std::tie(a.topic, a.partition) < std::tie(b.topic, b.partition);
 }
 
+// A message of a partition: what identifies it is the hash of its value (Xxh64).
+struct MessageMark {
+  int64_t offset = 0;
+  uint64_t hash = 0;
+};
+
+// What tells a partition from one of the same name that was made anew: a message that it had, or,
+// where nobody has met one, its first offset then (-1: unknown).
+struct PartitionAnchor {
+  absl::optional<MessageMark> message;
+  int64_t earliest = -1;
+};
+
 // The message at `offset` is the next one.
 struct KafkaPlace {
   KafkaPartition partition;
   int64_t offset = 0;
+  absl::optional<PartitionAnchor> anchor =
+      absl::nullopt;  // of an earlier reader, for PartitionReader
 };
 
 // Offsets [earliest, latest): what the broker has and a reader may see. `latest` is the partition's

@@ -64,36 +64,53 @@ absl::StatusOr<std::vector<absl::optional<MessageMark>>> ReadFirst(
   return found;
 }
 
-// The first offset that the broker has; -1 if it does not answer.
-int64_t EarliestOf(KafkaClient* client, const KafkaPartition& partition) {
-  int64_t earliest = -1;
-  int64_t latest = -1;
+// Asks for an offset of all partitions at once: RD_KAFKA_OFFSET_BEGINNING or _END. -1 where the
+// brokers do not answer within kOffsetsMs.
+std::vector<int64_t> AskOffsets(KafkaClient* client, const std::vector<KafkaPartition>& partitions,
+                                int64_t which) {
+  std::vector<int64_t> offsets(partitions.size(), -1);
+  if (partitions.empty()) return offsets;
+  TopicPartitions list(partitions.size());
+  for (const KafkaPartition& partition : partitions) list.Add(partition, which);
   const rd_kafka_resp_err_t error =
-      rd_kafka_query_watermark_offsets(client->get(), partition.topic.c_str(), partition.partition,
-                                       &earliest, &latest, PartitionGuard::kEarliestMs);
-  return error == RD_KAFKA_RESP_ERR_NO_ERROR ? earliest : -1;
+      rd_kafka_offsets_for_times(client->get(), list.get(), PartitionGuard::kOffsetsMs);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return offsets;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].err == RD_KAFKA_RESP_ERR_NO_ERROR) offsets[i] = list[i].offset;
+  }
+  return offsets;
 }
 
 }  // namespace
 
 absl::Status CompareAnchor(const KafkaPartition& partition, const MessageMark& anchor,
                            const PartitionLook& look) {
-  // Retention or compaction may have removed the message since.
+  if (look.latest >= 0 && look.latest <= anchor.offset) {
+    return AnotherTopic(partition, anchor.offset);
+  }
+  // Retention or compaction may have removed it since.
   if (!look.first.has_value() || look.first->offset > anchor.offset) return absl::OkStatus();
   return look.first->hash == anchor.hash ? absl::OkStatus()
                                          : AnotherTopic(partition, anchor.offset);
 }
 
 PartitionGuard::PartitionGuard(const KafkaConfig& config, const std::vector<KafkaPlace>& places,
-                               Logger logger, std::function<void()> wake)
+                               Logger logger, std::function<void()> wake, AnchorSink keep)
     : config_(config),
       logger_(std::move(logger)),
       wake_(std::move(wake)),
+      keep_(std::move(keep)),
       next_look_ms_(MonotonicMs() + kFirstLookMs) {
   for (const KafkaPlace& place : places) {
     Guarded guarded;
     guarded.name = place.partition;
     guarded.start = place.offset;
+    if (place.anchor.has_value()) {
+      guarded.anchor = place.anchor->message;
+      guarded.earliest = place.anchor->earliest;
+      guarded.has_early_anchor = true;
+      next_look_ms_ = 0;
+    }
     partitions_.push_back(std::move(guarded));
   }
   thread_ = std::thread([this] { Run(); });
@@ -140,6 +157,18 @@ absl::Status PartitionGuard::status(size_t index) const {
   return partitions_[index].status;
 }
 
+void PartitionGuard::Keep() const {
+  std::vector<std::pair<KafkaPartition, PartitionAnchor>> anchors;
+  {
+    MutexLock lock(&mutex_);
+    for (const Guarded& guarded : partitions_) {
+      if (!guarded.status.ok() || (!guarded.anchor.has_value() && guarded.earliest < 0)) continue;
+      anchors.push_back({guarded.name, {guarded.anchor, guarded.earliest}});
+    }
+  }
+  if (!anchors.empty()) keep_(anchors);
+}
+
 bool PartitionGuard::knows(size_t index) const {
   MutexLock lock(&mutex_);
   const Guarded& guarded = partitions_[index];
@@ -169,6 +198,8 @@ void PartitionGuard::Run() {
       doubt_ = false;
     }
     Ask(Questions());
+    if (!has_looked_.exchange(true)) wake_();
+    if (keep_) Keep();
     MutexLock lock(&mutex_);
     next_look_ms_ = MonotonicMs() + kPeriodMs;
   }
@@ -188,7 +219,8 @@ PartitionGuard::Question PartitionGuard::QuestionOf(size_t index) {
   const Guarded& guarded = partitions_[index];
   const int64_t from = guarded.anchor.has_value() ? guarded.anchor->offset
                                                   : std::max<int64_t>(guarded.start - kLookBack, 0);
-  return {index, {guarded.name, from}, guarded.anchor, guarded.latest, guarded.end};
+  return {index,          {guarded.name, from}, guarded.anchor,
+          guarded.latest, guarded.end,          guarded.has_early_anchor};
 }
 
 // Questions about the partitions that may have changed since the last look.
@@ -221,13 +253,29 @@ void PartitionGuard::Ask(std::vector<Question> questions) {
   // The reader uses the same settings, and reports what is wrong with them.
   if (!client.ok()) return;
   std::vector<PartitionLook> looks(questions.size());
+  std::vector<KafkaPartition> names;
+  bool asks_earliest = false;
+  bool asks_latest = false;
+  for (const Question& question : questions) {
+    names.push_back(question.place.partition);
+    asks_earliest = asks_earliest || !question.anchor.has_value();
+    asks_latest = asks_latest || question.asks_latest;
+  }
+  const std::vector<int64_t> earliest =
+      asks_earliest ? AskOffsets(client->get(), names, RD_KAFKA_OFFSET_BEGINNING)
+                    : std::vector<int64_t>(names.size(), -1);
+  if (ending()) return;
+  const std::vector<int64_t> latest = asks_latest
+                                          ? AskOffsets(client->get(), names, RD_KAFKA_OFFSET_END)
+                                          : std::vector<int64_t>(names.size(), -1);
   std::vector<KafkaPlace> places;
-  for (size_t i = 0; i < questions.size() && !ending(); ++i) {
+  for (size_t i = 0; i < questions.size(); ++i) {
     Question& question = questions[i];
     if (!question.anchor.has_value()) {
-      looks[i].earliest = EarliestOf(client->get(), question.place.partition);
+      looks[i].earliest = earliest[i];
       question.place.offset = std::max(question.place.offset, looks[i].earliest);
     }
+    if (question.asks_latest) looks[i].latest = latest[i];
     places.push_back(question.place);
   }
   const auto found = ReadFirst(client->get(), places, kLookMs, [this] { return ending(); });
@@ -243,6 +291,7 @@ void PartitionGuard::Take(const Question& question, const PartitionLook& look) {
     MutexLock lock(&mutex_);
     Guarded& guarded = partitions_[question.index];
     if (!guarded.status.ok()) return;
+    guarded.has_early_anchor = guarded.has_early_anchor && look.latest < 0;
     if (look.first.has_value() || look.earliest >= 0) guarded.looked_end = question.end;
     if (question.anchor.has_value()) {
       guarded.status = CompareAnchor(guarded.name, *question.anchor, look);

@@ -8,6 +8,10 @@
 // that message is now known to be of the same topic. If a partition has no message before its
 // start, it counts as changed if its first offset has gone back to 0.
 //
+// It may begin with the anchor of an earlier reader. Then it looks at once, has_looked() says when
+// it has, and a partition that ends before the anchor is not the same, either. The anchors that
+// each look leaves can be kept for a later reader.
+//
 // A topic that is made anew and filled with the same messages, at the same offsets, counts as the
 // same: no message is missed. A topic without news is not read again.
 //
@@ -23,6 +27,7 @@
 #include <cstdint>
 #include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -34,29 +39,30 @@
 
 namespace satrap {
 
-// A message of a partition, identified by the hash of its value (Xxh64).
-struct MessageMark {
-  int64_t offset = 0;
-  uint64_t hash = 0;
-};
-
-// What a look found in one partition.
+// What a look has found of one partition.
 struct PartitionLook {
   absl::optional<MessageMark> first;  // the first message at or after the offset that was asked for
   int64_t earliest = -1;              // the partition's first offset; -1: not asked, or no answer
+  int64_t latest = -1;                // where it ends; likewise
 };
+
+// Gets the anchors of all partitions that are known to be the same, after each look. On the guard's
+// thread, which it may block.
+using AnchorSink =
+    std::function<void(const std::vector<std::pair<KafkaPartition, PartitionAnchor>>&)>;
 
 class PartitionGuard {
  public:
   static constexpr int64_t kFirstLookMs = 1000;
   static constexpr int64_t kPeriodMs = 10000;
   static constexpr int kLookMs = 5000;
-  static constexpr int kEarliestMs = 1000;
+  static constexpr int kOffsetsMs = 1000;
   static constexpr int kSliceMs = 100;
 
-  // Reading begins at `places`. `wake` is called when status() of one of them has become an error.
+  // `places` is where reading begins. `wake` is called after the first look, and when status() of
+  // one has become an error. `keep` may be null.
   PartitionGuard(const KafkaConfig& config, const std::vector<KafkaPlace>& places, Logger logger,
-                 std::function<void()> wake);
+                 std::function<void()> wake, AnchorSink keep = nullptr);
   ~PartitionGuard();
   PartitionGuard(const PartitionGuard&) = delete;
   PartitionGuard& operator=(const PartitionGuard&) = delete;
@@ -74,6 +80,8 @@ class PartitionGuard {
   absl::Status status(size_t index) const;
   // Whether a change of the partition would be found by now: it has an anchor, or needs none.
   bool knows(size_t index) const;
+  // Whether it has looked once, with or without an answer. Cheap.
+  bool has_looked() const { return has_looked_.load(std::memory_order_acquire); }
   // Whether status() of some partition is an error. Cheap.
   bool any_changed() const { return any_changed_.load(std::memory_order_acquire); }
 
@@ -82,10 +90,11 @@ class PartitionGuard {
     KafkaPartition name;
     int64_t start = 0;
     absl::optional<MessageMark> anchor;
-    absl::optional<MessageMark> latest;  // the last message read since
-    int64_t earliest = -1;               // without an anchor: the first offset at the last look
-    int64_t end = -1;                    // as last reported
-    int64_t looked_end = -2;             // the end at the last look that had an answer
+    absl::optional<MessageMark> latest;  // that was read since
+    int64_t earliest = -1;               // without an anchor: as the looks have found it
+    int64_t end = -1;                    // as it was told last
+    int64_t looked_end = -2;             // what it was at the last look that had an answer
+    bool has_early_anchor = false;       // an earlier reader's, not compared yet
     bool is_missing = false;
     bool doubt = false;
     absl::Status status;
@@ -97,6 +106,7 @@ class PartitionGuard {
     absl::optional<MessageMark> anchor;  // at that place; absent: search for one from there on
     absl::optional<MessageMark> latest;  // the last message read before the question was made
     int64_t end = -1;                    // of the partition when the question was made
+    bool asks_latest = false;
   };
   void Run();
   bool Await() REQUIRES(mutex_);
@@ -104,11 +114,13 @@ class PartitionGuard {
   std::vector<Question> Questions();
   void Ask(std::vector<Question> questions);
   void Take(const Question& question, const PartitionLook& look);
+  void Keep() const;
   bool ending() const;
 
   const KafkaConfig config_;
   const Logger logger_;
   const std::function<void()> wake_;
+  const AnchorSink keep_;
   mutable Mutex mutex_;
   CondVar changed_;
   std::vector<Guarded> partitions_ GUARDED_BY(mutex_);
@@ -116,6 +128,7 @@ class PartitionGuard {
   bool ending_ GUARDED_BY(mutex_) = false;
   int64_t next_look_ms_ GUARDED_BY(mutex_);
   std::atomic<bool> any_changed_{false};
+  std::atomic<bool> has_looked_{false};
   std::thread thread_;
 };
 

@@ -21,6 +21,14 @@ TEST(PartitionGuardTest, AnotherMessageAtTheAnchorsOffsetIsAnotherTopic) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("clicks/3, offset 70: the message is not"));
 }
 
+TEST(PartitionGuardTest, APartitionThatEndsBeforeTheAnchorIsAnotherTopic) {
+  PartitionLook look;
+  look.latest = 70;
+  EXPECT_FALSE(CompareAnchor(kPartition, kAnchor, look).ok()) << "there is no message 70 yet";
+  look.latest = 71;
+  EXPECT_TRUE(CompareAnchor(kPartition, kAnchor, look).ok()) << "it may have been compacted";
+}
+
 TEST(PartitionGuardTest, TheSameMessageOrNoneAnyMoreIsNoChange) {
   PartitionLook look;
   EXPECT_TRUE(CompareAnchor(kPartition, kAnchor, look).ok()) << "nothing was found";

@@ -12,7 +12,6 @@
 #include "common/base/status_macros.h"
 #include "common/kafka/client.h"
 #include "common/kafka/offset_errors.h"
-#include "common/kafka/partition_guard.h"
 #include "common/kafka/partition_watch.h"
 #include "common/numeric/hash.h"
 #include "common/thread/clock.h"
@@ -37,6 +36,7 @@ struct PartitionReader::Partition {
   std::unique_ptr<rd_kafka_queue_t, QueueDeleter> queue;
   size_t queue_bytes = 0;
   int64_t next = 0;
+  bool has_early_anchor = false;  // an earlier reader's
   bool at_end = false;
   absl::Status status;
   absl::optional<Lost> lost;
@@ -60,7 +60,7 @@ PartitionReader::~PartitionReader() {
 
 absl::StatusOr<std::unique_ptr<PartitionReader>> PartitionReader::Open(
     const KafkaConfig& config, std::vector<KafkaPlace> places, Logger logger,
-    std::shared_ptr<BrokerOutage> outage) {
+    std::shared_ptr<BrokerOutage> outage, AnchorSink keep) {
   std::set<KafkaPartition> once;
   for (const KafkaPlace& place : places) {
     CHECK(once.insert(place.partition).second) << place.partition.ToString() << " twice";
@@ -72,12 +72,12 @@ absl::StatusOr<std::unique_ptr<PartitionReader>> PartitionReader::Open(
   std::unique_ptr<PartitionReader> self(new PartitionReader(config, std::move(logger)));
   ASSIGN_OR_RETURN(self->client_, KafkaClient::Create(config, std::move(options)));
   if (outage == nullptr) outage = std::make_shared<BrokerOutage>();
-  RETURN_IF_ERROR(self->Assign(std::move(places), std::move(outage)));
+  RETURN_IF_ERROR(self->Assign(std::move(places), std::move(outage), std::move(keep)));
   return self;
 }
 
 absl::Status PartitionReader::Assign(std::vector<KafkaPlace> places,
-                                     std::shared_ptr<BrokerOutage> outage) {
+                                     std::shared_ptr<BrokerOutage> outage, AnchorSink keep) {
   const auto wake = [this] {
     {
       MutexLock lock(&mutex_);
@@ -85,7 +85,7 @@ absl::Status PartitionReader::Assign(std::vector<KafkaPlace> places,
     }
     arrived_.NotifyAll();
   };
-  guard_ = std::make_unique<PartitionGuard>(config_, places, logger_, wake);
+  guard_ = std::make_unique<PartitionGuard>(config_, places, logger_, wake, std::move(keep));
   TopicPartitions list(places.size());
   std::vector<KafkaPartition> names;
   const size_t share =
@@ -95,7 +95,8 @@ absl::Status PartitionReader::Assign(std::vector<KafkaPlace> places,
     partition->index = partitions_.size();
     partition->queue_bytes = share;
     partition->next = place.offset;
-    // Done before the assignment, so that no message ever goes to the client's common queue.
+    partition->has_early_anchor = place.anchor.has_value();
+    // Before the assignment, so that no message ever goes to the client's common queue.
     partition->queue.reset(rd_kafka_queue_get_partition(
         client_->get(), place.partition.topic.c_str(), place.partition.partition));
     CHECK(partition->queue != nullptr) << place.partition.ToString();
@@ -134,6 +135,10 @@ absl::optional<PartitionReader::Lost> PartitionReader::lost(size_t index) const 
 }
 int64_t PartitionReader::end_offset(size_t index) const { return watch_->end_offset(index); }
 
+bool PartitionReader::AwaitsLook(const Partition& partition) const {
+  return partition.has_early_anchor && !guard_->has_looked();
+}
+
 bool PartitionReader::is_guarded(size_t index) const { return guard_->knows(index); }
 
 size_t PartitionReader::queued_messages(size_t index) const {
@@ -150,6 +155,7 @@ absl::Status PartitionReader::Read(size_t index, size_t max_messages, MessageBat
     if (!partition->status.ok()) return partition->status;
   }
   if (watch_->failed()) return watch_->status();
+  if (AwaitsLook(*partition)) return absl::OkStatus();
   std::vector<rd_kafka_message_t*>& taken = partition->taken;
   taken.resize(max_messages);
   const ssize_t count =
@@ -262,7 +268,7 @@ bool PartitionReader::Wait(absl::Span<const size_t> indices, absl::Duration limi
       const Partition& partition = *partitions_[index];
       if (!partition.status.ok() || watch_->missing(index) ||
           (guard_->any_changed() && !guard_->status(index).ok()) ||
-          rd_kafka_queue_length(partition.queue.get()) > 0) {
+          (!AwaitsLook(partition) && rd_kafka_queue_length(partition.queue.get()) > 0)) {
         return true;
       }
     }

@@ -44,6 +44,7 @@
 #include "common/kafka/message_batch.h"
 #include "common/kafka/message_source.h"
 #include "common/kafka/partition.h"
+#include "common/kafka/partition_guard.h"
 #include "common/log/log.h"
 #include "common/thread/mutex.h"
 #include "proto/kafka.pb.h"
@@ -51,18 +52,19 @@
 namespace satrap {
 
 class KafkaClient;
-class PartitionGuard;
 class PartitionWatch;
 
 class PartitionReader final : public MessageSource {
  public:
-  // Begins to fetch from each place. The places are known to exist (KafkaCluster), and their
-  // indices in `places` are those of the methods. Readers that share an outage warn only once about
-  // a broker that is away; null: only this reader counts. Errors as ResolveKafkaSettings. REQUIRES:
-  // no partition twice
+  // Begins to fetch from each place. The places are known to exist (KafkaCluster); those of this
+  // reader have the indices of `places`. Readers that share an outage warn once of a broker that is
+  // away; null: this one alone. Of a place with an anchor nothing is given before that was compared,
+  // or the brokers have not answered for some seconds. `keep`, if not null, gets anchors for a later
+  // reader (partition_guard.h). Errors as ResolveKafkaSettings.
+  // REQUIRES: no partition twice
   static absl::StatusOr<std::unique_ptr<PartitionReader>> Open(
       const KafkaConfig& config, std::vector<KafkaPlace> places, Logger logger,
-      std::shared_ptr<BrokerOutage> outage = nullptr);
+      std::shared_ptr<BrokerOutage> outage = nullptr, AnchorSink keep = nullptr);
   ~PartitionReader() override;
 
   size_t partitions() const { return partitions_.size(); }
@@ -87,7 +89,9 @@ class PartitionReader final : public MessageSource {
  private:
   struct Partition;
   PartitionReader(const KafkaConfig& config, Logger logger);
-  absl::Status Assign(std::vector<KafkaPlace> places, std::shared_ptr<BrokerOutage> outage);
+  absl::Status Assign(std::vector<KafkaPlace> places, std::shared_ptr<BrokerOutage> outage,
+                      AnchorSink keep);
+  bool AwaitsLook(const Partition& partition) const;
   absl::Status Take(Partition* partition, rd_kafka_message_s* message, MessageBatch* batch);
   absl::Status Fail(Partition* partition, const rd_kafka_message_s& message);
   absl::Status FindLost(Partition* partition);

@@ -82,8 +82,8 @@ constexpr QuarantineRule kQuarantined[] = {
      "look at `quarantine/`; more than `data.max_bad_fraction` of them end the run"},
     {"a record whose label its loss does not take, or which has a number beyond 1e15 after the "
      "transform",
-     "the same; a run of files that begins from nothing ends before its first step if over 1 % of "
-     "the first 1,000 labels are such"},
+     "the same; a run that begins from nothing ends if over 1 % of the first 1,000 labels that a "
+     "loader reads are such: of files before its first step, of topics before they are trained"},
 };
 
 std::string ConsequenceOf(const CauseRule& rule) {

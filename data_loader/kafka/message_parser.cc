@@ -134,6 +134,7 @@ void MessageParser::ParseOne(absl::string_view text, uint32_t line, RecordBlock*
   const ParseResult result = parser_->Parse(text, records);
   switch (result.kind) {
     case ParseResult::kRecord: {
+      if (first_labels_ != nullptr) first_labels_->Add(records->labels(records->rows() - 1));
       BadRecord refused{line, "", text, RecordCheck::Fault::kNone};
       if (check_ != nullptr) refused.fault = check_->Check(*records, &refused.reason);
       if (refused.fault == RecordCheck::Fault::kNone) {

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "common/kafka/message_batch.h"
+#include "data_loader/check/first_labels.h"
 #include "data_loader/check/record_check.h"
 #include "data_loader/parser/parser.h"
 #include "data_loader/parser/record_block.h"
@@ -50,8 +51,12 @@ class MessageParser {
   // its text gets that of the message, or 0. REQUIRES: `records` has SchemaOf(data)
   void Parse(const MessageBatch& batch, size_t i, RecordBlock* records, Found* found);
 
-  // Whether the text of a bad record may have line ends, or be no text at all. A message of several
-  // lines in a format of one line is one bad record.
+  // `first`, which may be null, sees the labels of all records that parse, also of those that the
+  // check refuses, and outlives the object.
+  void set_first_labels(FirstLabels* first) { first_labels_ = first; }
+
+  // Whether the text of a bad record may have line ends, or be no text at all. A message that
+  // should be one line and has several is one bad record.
   bool keeps_line_ends() const { return format_ != KafkaConfig::LINES || quotes_.has_value(); }
 
  private:
@@ -68,6 +73,7 @@ class MessageParser {
 
   const KafkaConfig::MessageFormat format_;
   const RecordCheck* const check_;
+  FirstLabels* first_labels_ = nullptr;
   std::unique_ptr<Parser> parser_;
   absl::optional<QuoteRules> quotes_;  // records may span lines
   std::vector<Column> columns_;

@@ -43,6 +43,7 @@ class TopicBatchMaker final : public BatchMaker {
         blocks_(spec_.schema),
         cutter_(spec_) {
     if (reads_first_) spec_.AddReader();
+    parser_.set_first_labels(stream_.first_labels.get());
   }
 
   void BeginEpoch(uint32_t epoch) override {
@@ -240,7 +241,9 @@ class TopicBatchMaker final : public BatchMaker {
       }
       const int64_t now_ms = stream_.access.now_ms();
       blocks.set_late_below(stream_.progress.LateBelow());
-      ASSIGN_OR_RETURN(partition->at, blocks.Take(partition->batch, partition->at));
+      const absl::StatusOr<size_t> taken = blocks.Take(partition->batch, partition->at);
+      if (!taken.ok()) RETURN_IF_ERROR(stream_.JudgeFirstLabels());  // they may be its cause
+      ASSIGN_OR_RETURN(partition->at, taken);
       if (partition->at == partition->batch.size()) {
         partition->batch.Clear();  // gives the memory back to the queue
         partition->at = 0;
@@ -306,6 +309,7 @@ class TopicBatchMaker final : public BatchMaker {
   // Returns false and leaves the block open if dead letters are not acknowledged yet: no cut may
   // hold bad records that are not written.
   absl::StatusOr<bool> CloseBlock(Partition* partition) {
+    RETURN_IF_ERROR(stream_.JudgeFirstLabels());
     ASSIGN_OR_RETURN(const bool flushed, FlushLetters());
     if (!flushed) return false;
     PartitionBlocks& blocks = *partition->blocks;

@@ -7,13 +7,21 @@
 
 namespace satrap {
 
-TopicAccess AccessToBrokers(const Logger& logger) {
+TopicAccess AccessToBrokers(const Logger& logger, std::shared_ptr<TopicAnchors> anchors) {
   TopicAccess access;
   // One object for all streams and threads of the loader.
   const auto outage = std::make_shared<BrokerOutage>();
-  access.open_source = [logger, outage](const KafkaConfig& config, std::vector<KafkaPlace> places)
-      -> absl::StatusOr<std::unique_ptr<MessageSource>> {
-    ASSIGN_OR_RETURN(auto reader, PartitionReader::Open(config, std::move(places), logger, outage));
+  AnchorSink keep;
+  if (anchors != nullptr) keep = [anchors](const auto& of_look) { anchors->Keep(of_look); };
+  access.open_source =
+      [logger, outage, anchors, keep](
+          const KafkaConfig& config,
+          std::vector<KafkaPlace> places) -> absl::StatusOr<std::unique_ptr<MessageSource>> {
+    if (anchors != nullptr) {
+      for (KafkaPlace& place : places) place.anchor = anchors->Of(place.partition);
+    }
+    ASSIGN_OR_RETURN(auto reader,
+                     PartitionReader::Open(config, std::move(places), logger, outage, keep));
     return std::unique_ptr<MessageSource>(std::move(reader));
   };
   access.open_dead_letters = [logger](const KafkaConfig& config) {

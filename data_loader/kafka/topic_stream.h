@@ -16,7 +16,9 @@
 #include "common/kafka/message_source.h"
 #include "common/kafka/partition.h"
 #include "common/log/log.h"
+#include "data_loader/check/first_labels.h"
 #include "data_loader/kafka/dead_letters.h"
+#include "data_loader/kafka/topic_anchors.h"
 #include "data_loader/kafka/topic_progress.h"
 #include "proto/kafka.pb.h"
 
@@ -32,7 +34,8 @@ struct TopicAccess {
       open_dead_letters;
   std::function<int64_t()> now_ms;  // the time of a monotonic clock
 };
-TopicAccess AccessToBrokers(const Logger& logger);
+// With `anchors`, if it is not null, topics that were made anew are found out (topic_anchors.h).
+TopicAccess AccessToBrokers(const Logger& logger, std::shared_ptr<TopicAnchors> anchors = nullptr);
 
 struct TopicStream {
   TopicStream(const KafkaConfig& kafka, TopicAccess topic_access)
@@ -43,7 +46,16 @@ struct TopicStream {
   // Some partition of the stream never ends, so the stream has one epoch and may grow.
   bool endless = false;
   std::unique_ptr<DeadLetterSink> dead_letters;  // null: bad records go to the quarantine files
+  // Those of a train stream whose run begins from nothing; else null. What the loader has read is
+  // judged before a block of it can be sent.
+  std::unique_ptr<FirstLabels> first_labels;
   TopicProgress progress;
+
+  // Nothing of a block is trained before the labels that were read with it are known to be such as
+  // the losses take.
+  absl::Status JudgeFirstLabels() const {
+    return first_labels == nullptr ? absl::OkStatus() : first_labels->Judge();
+  }
 };
 
 }  // namespace satrap

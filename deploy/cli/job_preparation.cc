@@ -46,13 +46,21 @@ std::vector<Stream> StreamsOf(const JobConfig& job) {
   return {TRAIN_STREAM, VALID_STREAM, TEST_STREAM};
 }
 
-absl::Status CheckData(const JobConfig& job, const std::string& path) {
-  if (job.data().has_synthetic()) return absl::OkStatus();
-  for (const std::string& file : FilesOf(job.data())) {
-    if (!job.data_root().empty() || absl::StartsWith(file, "/")) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, " reads '", file, "': say in which folder it lies with --set data_root=DIR"));
+// Of a job that does not say where its files lie, they lie beside the job. Whether that is so.
+bool TakeFolderOfJob(const std::string& path, JobConfig* job) {
+  const std::vector<std::string> files = FilesOf(job->data());
+  if (!job->data_root().empty() ||
+      std::all_of(files.begin(), files.end(),
+                  [](const std::string& file) { return absl::StartsWith(file, "/"); })) {
+    return false;
   }
+  const fs::path folder = fs::path(path).parent_path();
+  job->set_data_root(folder.empty() ? "." : folder.string());
+  return true;
+}
+
+absl::Status CheckData(const JobConfig& job, bool is_beside_job) {
+  if (job.data().has_synthetic()) return absl::OkStatus();
   // Streams that share files have the same problem, which is reported once.
   std::vector<std::string> problems;
   for (const Stream stream : StreamsOf(job)) {
@@ -63,7 +71,13 @@ absl::Status CheckData(const JobConfig& job, const std::string& path) {
       problems.push_back(problem);
     }
   }
-  return problems.empty() ? absl::OkStatus() : absl::NotFoundError(absl::StrJoin(problems, "\n"));
+  if (problems.empty()) return absl::OkStatus();
+  if (is_beside_job) {
+    problems.push_back(
+        "the job does not say where its files lie, so they are looked for beside it; another "
+        "folder: --set data_root=DIR");
+  }
+  return absl::NotFoundError(absl::StrJoin(problems, "\n"));
 }
 
 // A loader leaves out labels that are no class, without the graph: else such a record would end the
@@ -122,13 +136,14 @@ void MakeDataRootAbsolute(JobConfig* job) {
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
                                      const std::string& install_dir, std::string* device_need) {
   ASSIGN_OR_RETURN(JobConfig job, LoadJob(path, sets, install_dir));
+  const bool is_beside_job = TakeFolderOfJob(path, &job);
   MakeDataRootAbsolute(&job);
   if (!job.init_from().empty()) {
     ASSIGN_OR_RETURN(const std::string model, FindModel(job.init_from()));
     job.set_init_from(model);
   }
   RETURN_IF_ERROR(CheckModel(job));
-  RETURN_IF_ERROR(CheckData(job, path));
+  RETURN_IF_ERROR(CheckData(job, is_beside_job));
   ASSIGN_OR_RETURN(std::string need, DeviceNeedOf(job));
   if (device_need != nullptr) *device_need = std::move(need);
   return job;

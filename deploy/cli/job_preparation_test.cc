@@ -71,6 +71,25 @@ TEST_F(CheckOutputsTest, OtherFilesMayBeWritten) {
   }
 }
 
+TEST_F(CheckOutputsTest, TheFilesOfAJobThatDoesNotSayWhereTheyAreLieBesideIt) {
+  std::ofstream(dir_ + "/job.textproto") << R"(
+      data {
+        csv { columns { name: "y" kind: LABEL } columns { name: "user" kind: ID } }
+        train_files: "train.csv"
+        features { name: "user" table: "ids" }
+      }
+      tables { name: "ids" segments { name: "linear" dim: 1 } }
+      model { layers { name: "logit" inputs: "*.linear" sum {} } })";
+  const auto job = PrepareJob(dir_ + "/job.textproto", {}, ".");
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->data_root(), dir_);
+  EXPECT_EQ(PrepareJob(dir_ + "/job.textproto", {"data_root=/tmp"}, ".").status().code(),
+            absl::StatusCode::kNotFound);
+  fs::remove(dir_ + "/train.csv");
+  EXPECT_THAT(PrepareJob(dir_ + "/job.textproto", {}, ".").status().message(),
+              testing::AllOf(HasSubstr(dir_ + "/train.csv"), HasSubstr("--set data_root=DIR")));
+}
+
 // `validate` prints it, and so need not rehearse again.
 TEST(PrepareJobTest, SaysWhatTheDeviceMustHold) {
   const std::string path = ::testing::TempDir() + "device_need_job.textproto";

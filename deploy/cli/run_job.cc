@@ -32,6 +32,7 @@ namespace satrap {
 namespace {
 
 constexpr int kInterrupted = 130;
+constexpr char kDataWarningsFile[] = "/data_warnings.textproto";
 
 absl::StatusOr<std::unique_ptr<RunFolder>> MakeRunFolder(const JobConfig& job,
                                                          const RunFlags& flags) {
@@ -79,6 +80,36 @@ absl::Status AddWarmStart(const JobConfig& job, const std::string& run_dir, RunR
   return read;
 }
 
+// What the loaders of a run have told, over all commands that have run it.
+class KeptDataWarnings {
+ public:
+  explicit KeptDataWarnings(const std::string& run_dir) : path_(run_dir + kDataWarningsFile) {
+    LoaderProgress kept;
+    if (ReadCheckedText(path_, DiskFileSystem(), &kept).ok()) {
+      warnings_.Restore(kept);
+      return;
+    }
+    const auto progress = ReadRunProgress(run_dir);
+    // It is damaged, or an earlier build has begun the run.
+    if (!progress.ok() || progress->generation > 0) warnings_ = DataWarnings(/*since_begin=*/false);
+  }
+
+  // Those that are new. They are on the disk before they are printed.
+  std::vector<std::string> TakeNew(const StatusAnswer& status) {
+    std::vector<std::string> fresh = warnings_.TakeNew(status);
+    // A disk that is full now may have room later.
+    unsaved_ = warnings_.HasNews() || unsaved_;
+    if (unsaved_) unsaved_ = !WriteFileAtomically(path_, CheckedText(warnings_.Kept())).ok();
+    return fresh;
+  }
+  std::vector<std::string> All(const JobConfig& job) const { return warnings_.All(job); }
+
+ private:
+  const std::string path_;
+  DataWarnings warnings_;
+  bool unsaved_ = false;
+};
+
 // Makes one list of the bad records of all generations and loaders. Training may have been cut
 // short, so lines that no cut holds as consumed are left out.
 absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
@@ -94,7 +125,10 @@ absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
 // Keeps a cut that the job names by itself on the disk: from now on until rank 0 pins it, and for
 // generations that begin from it again because the run has no cut of its own yet. For a run, or a
 // link, each generation takes what that then stands for.
+// A run that has a cut begins from that, and needs the model no more, whatever has become of it.
 absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
+  ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(job.run_dir()));
+  if (progress.cut.has_value()) return nullptr;
   std::error_code error;
   const std::filesystem::path named = job.init_from();
   if (named.empty() || std::filesystem::canonical(named, error) != named ||
@@ -169,6 +203,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   fprintf(stderr, "satrap: job '%s' runs in %s\n", job.name().c_str(), folder.path().c_str());
   const std::string scaling = BatchScalingText(job);
   if (!scaling.empty()) fprintf(stderr, "satrap: %s\n", scaling.c_str());
+  KeptDataWarnings of_data(job.run_dir());
   ASSIGN_OR_RETURN(const std::unique_ptr<Launcher> launcher,
                    Launcher::Start(job, folder, programs_dir, options));
   // What an earlier life failed of is not the state of this one, also if this one is killed.
@@ -178,7 +213,6 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   ProgressLine progress(STDERR_FILENO, isatty(STDERR_FILENO) == 1);
   AbandonedCuts abandoned;
   ProgressWarnings warnings(job);
-  DataWarnings of_data;
   JobRun run;
   run.run_dir = folder.path();
   run.end = launcher->Wait(
@@ -206,6 +240,8 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
         fprintf(stderr, "satrap: %s\n", message.c_str());
       });
   progress.End();
+  // The last answer may tell of more, also of a run that ends without a report.
+  PrintWarnings(of_data.TakeNew(run.end.last_status));
   const double wall_seconds = static_cast<double>(MonotonicMs() - start_ms) * 1e-3;
   if (run.end.kind == RunEnd::FAILED) {
     // A full disk may be the cause; then it must at least be printed.
@@ -222,8 +258,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   }
   if (run.end.kind != RunEnd::FINISHED) return run;
   run.report = MakeReport(job, run.end.last_status, wall_seconds);
-  of_data.TakeNew(run.end.last_status);
-  for (std::string& warning : of_data.All(job, run.report->resumes == 0)) {
+  for (std::string& warning : of_data.All(job)) {
     run.report->warnings.push_back(std::move(warning));
   }
   const absl::Status reductions = AddReductions(job, run.run_dir, &*run.report);

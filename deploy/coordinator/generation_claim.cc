@@ -1,6 +1,8 @@
 #include "deploy/coordinator/generation_claim.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -15,6 +17,8 @@
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/start_cut.h"
 #include "common/config/job_change.h"
+#include "common/config/job_config.h"
+#include "common/config/validate_job.h"
 #include "deploy/coordinator/cut_folders.h"
 #include "deploy/coordinator/start_position.h"
 
@@ -186,6 +190,21 @@ std::string RecentCauses(const RunLog& log) {
   }
   std::reverse(causes.begin(), causes.end());
   return absl::StrJoin(causes, "; ");
+}
+
+absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system) {
+  ASSIGN_OR_RETURN(JobConfig job, ReadResolvedJob(config));
+  // Members may have another working folder.
+  std::error_code error;
+  const auto run_dir = std::filesystem::absolute(job.run_dir(), error);
+  if (error || job.run_dir().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(config, ": run_dir '", job.run_dir(), "' is no folder"));
+  }
+  job.set_run_dir(run_dir.lexically_normal().string());
+  ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(job.run_dir(), file_system));
+  if (log.last_generation() == nullptr) RETURN_IF_ERROR(ValidateJob(job));
+  return job;
 }
 
 absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,

@@ -68,6 +68,11 @@ struct ClaimedGeneration {
   std::vector<std::string> warnings;
 };
 
+// The job in the file `config`, which a launcher has written, with its run_dir made absolute. It is
+// validated if the run's log is empty: it is the run's then. Else the log has the run's job, which
+// was valid for the build that began it. INVALID_ARGUMENT, NOT_FOUND; others as RunLog::Open.
+absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system);
+
 // Claims the next generation. If the run has finished (log.end() != null), it claims none and
 // returns the last one. Then it removes what earlier generations have left without committing it:
 // folders of cuts, drafts; and it compacts the log if that is due. The job is the request's in a

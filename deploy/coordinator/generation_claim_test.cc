@@ -1,5 +1,8 @@
 #include "deploy/coordinator/generation_claim.h"
 
+#include <fstream>
+#include <string>
+
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/testing/memory_file_system.h"
 #include "common/config/job_config.h"
@@ -393,6 +396,36 @@ TEST_F(GenerationClaimTest, NothingIsRemovedBeforeTheClaim) {
   });
   EXPECT_FALSE(Claim("x").ok());
   EXPECT_THAT(removed, testing::IsEmpty());
+}
+
+TEST_F(GenerationClaimTest, TheJobOfARunThatBeginsIsValidatedAndThatOfAnEarlierBuildGoesOn) {
+  const std::string config = testing::TempDir() + "job_to_claim.textproto";
+  const auto write = [&](int64_t preload_ids) {
+    JobConfig job = JobWithData(R"(
+        csv { columns { name: 'y' kind: LABEL } columns { name: 'user' kind: ID } }
+        train_files: 'train.csv'
+        features { name: 'user' table: 'ids' })");
+    job.mutable_data()->mutable_features(0)->set_preload_ids(preload_ids);
+    job.set_run_dir(kRun);
+    std::ofstream(config) << ResolvedJobText(job);
+    request_.job = job;
+    ResolveJob(&request_.job);
+  };
+  write(0);
+  ASSERT_TRUE(ReadJobToClaim(config, &disk_).ok());
+  write(30);
+  EXPECT_THAT(std::string(ReadJobToClaim(config, &disk_).status().message()),
+              HasSubstr("preload_ids: must be 0"));
+  // An earlier build took it.
+  ASSERT_TRUE(Claim().ok());
+  const auto again = ReadJobToClaim(config, &disk_);
+  ASSERT_TRUE(again.ok()) << again.status();
+  request_.job = *again;
+  EXPECT_TRUE(Claim("embedding_ps 0 was killed").ok());
+  request_.job.mutable_embedding_ps()->set_replicas(3);
+  const auto resumed = Resume();
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(resumed->job.embedding_ps().replicas(), 3);
 }
 
 }  // namespace

@@ -25,7 +25,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,7 +36,6 @@
 #include "common/checkpoint/cut_identity.h"
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/run_log.h"
-#include "common/config/job_config.h"
 #include "common/log/log.h"
 #include "common/role/cause_table.h"
 #include "common/role/coordinator_client.h"
@@ -91,15 +89,7 @@ int NextSignal(const sigset_t& signals) {
 
 absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t writer) {
   ClaimRequest request;
-  ASSIGN_OR_RETURN(request.job, LoadResolvedJob(flags.config));
-  // Members may have another working folder.
-  std::error_code error;
-  const auto run_dir = std::filesystem::absolute(request.job.run_dir(), error);
-  if (error || request.job.run_dir().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flags.config, ": run_dir '", request.job.run_dir(), "' is no folder"));
-  }
-  request.job.set_run_dir(run_dir.lexically_normal().string());
+  ASSIGN_OR_RETURN(request.job, ReadJobToClaim(flags.config, DiskFileSystem()));
   // The launcher names a cause with --next_job if it could not start the log's job.
   request.drops_change = flags.next_job && !flags.ended.text().empty();
   request.next_job = flags.next_job && !request.drops_change;

@@ -34,6 +34,14 @@ std::string Text(const LabelTargets& targets, const LabelRange& all) {
   return "";
 }
 
+// Counts grow all the time. That there are two labels is enough to say that they are equal.
+std::string WithoutCounts(LoaderProgress kept) {
+  for (LabelRange& range : *kept.mutable_labels()) {
+    range.set_count(std::min<uint64_t>(range.count(), 2));
+  }
+  return kept.SerializeAsString();
+}
+
 }  // namespace
 
 std::vector<std::string> DataWarnings::TakeNew(const StatusAnswer& status) {
@@ -51,19 +59,49 @@ std::vector<std::string> DataWarnings::TakeNew(const StatusAnswer& status) {
   return taken;
 }
 
-std::vector<std::string> DataWarnings::All(const JobConfig& job, bool from_its_beginning) const {
+void DataWarnings::Restore(const LoaderProgress& kept) {
+  warnings_.assign(kept.warnings().begin(), kept.warnings().end());
+  labels_[{0, 0}] = {kept.labels().begin(), kept.labels().end()};
+  since_begin_ = kept.labels_size() > 0;
+  last_kept_ = WithoutCounts(Kept());
+}
+
+LoaderProgress DataWarnings::Kept() const {
+  LoaderProgress kept;
+  kept.mutable_warnings()->Assign(warnings_.begin(), warnings_.end());
+  // Ranges that lack the beginning would be taken for those of all.
+  if (since_begin_) {
+    const std::vector<LabelRange> all = AllLabels();
+    kept.mutable_labels()->Assign(all.begin(), all.end());
+  }
+  return kept;
+}
+
+bool DataWarnings::HasNews() {
+  std::string now = WithoutCounts(Kept());
+  if (now == last_kept_) return false;
+  last_kept_ = std::move(now);
+  return true;
+}
+
+std::vector<std::string> DataWarnings::All(const JobConfig& job) const {
   std::vector<std::string> all = warnings_;
-  if (!from_its_beginning || job.action() != JobConfig::TRAIN) return all;
+  if (!since_begin_ || job.action() != JobConfig::TRAIN) return all;
   for (std::string& warning : EqualLabels(job)) all.push_back(std::move(warning));
   return all;
 }
 
-std::vector<std::string> DataWarnings::EqualLabels(const JobConfig& job) const {
+std::vector<LabelRange> DataWarnings::AllLabels() const {
   std::vector<LabelRange> all;
   for (const auto& [loader, ranges] : labels_) {
     all.resize(std::max(all.size(), ranges.size()));
     for (size_t i = 0; i < ranges.size(); ++i) Add(ranges[i], &all[i]);
   }
+  return all;
+}
+
+std::vector<std::string> DataWarnings::EqualLabels(const JobConfig& job) const {
+  const std::vector<LabelRange> all = AllLabels();
   std::vector<std::string> warnings;
   const std::vector<LabelTargets> targets = LabelTargetsOf(job);
   for (size_t i = 0; i < std::min(all.size(), targets.size()); ++i) {

@@ -51,48 +51,89 @@ TEST(DataWarnings, AreTakenOnceAndKeptOverGenerations) {
   EXPECT_THAT(warnings.TakeNew(Warning(1, "x is far")), IsEmpty());
   EXPECT_THAT(warnings.TakeNew(StatusAnswer()), IsEmpty());
   EXPECT_THAT(warnings.TakeNew(Warning(2, "y is far")), ElementsAre("y is far"));
-  EXPECT_THAT(warnings.All(Job(), true), ElementsAre("x is far", "y is far"));
+  EXPECT_THAT(warnings.All(Job()), ElementsAre("x is far", "y is far"));
 }
 
 TEST(DataWarnings, TrainingLabelsThatAreAllEqualTeachNothing) {
   DataWarnings warnings;
   warnings.TakeNew(Labels(1, 0, 2000, 1, 1));
   warnings.TakeNew(Labels(1, 1, 500, 1, 1));
-  EXPECT_THAT(warnings.All(Job(), true),
+  EXPECT_THAT(warnings.All(Job()),
               ElementsAre("label y: all 2,500 training labels are 1, from which BCE learns nothing "
                           "but that number"));
-  EXPECT_THAT(warnings.All(Job(), false), IsEmpty()) << "the labels before are not known";
+  DataWarnings later(/*since_begin=*/false);
+  later.TakeNew(Labels(1, 0, 2000, 1, 1));
+  EXPECT_THAT(later.All(Job()), IsEmpty()) << "the labels before are not known";
   JobConfig scores = Job();
   scores.set_action(JobConfig::EVALUATE);
-  EXPECT_THAT(warnings.All(scores, true), IsEmpty());
+  EXPECT_THAT(warnings.All(scores), IsEmpty());
 }
 
 TEST(DataWarnings, ADifferentLabelAtAnyLoaderInAnyGenerationIsEnough) {
   DataWarnings loaders;
   loaders.TakeNew(Labels(1, 0, 2000, 1, 1));
   loaders.TakeNew(Labels(1, 1, 1, 0, 0));
-  EXPECT_THAT(loaders.All(Job(), true), IsEmpty());
+  EXPECT_THAT(loaders.All(Job()), IsEmpty());
   DataWarnings generations;
   generations.TakeNew(Labels(1, 0, 2000, 0, 1));
   generations.TakeNew(Labels(2, 0, 0, 0, 0));
   generations.TakeNew(Labels(2, 0, 10, 1, 1));
-  EXPECT_THAT(generations.All(Job(), true), IsEmpty());
+  EXPECT_THAT(generations.All(Job()), IsEmpty());
+}
+
+TEST(DataWarnings, AreKeptForACommandThatGoesOnWithTheRun) {
+  DataWarnings before;
+  before.TakeNew(Warning(1, "x is far"));
+  before.TakeNew(Labels(1, 0, 2000, 1, 1));
+  DataWarnings after(/*since_begin=*/false);
+  after.Restore(before.Kept());
+  EXPECT_THAT(after.TakeNew(Warning(2, "x is far")), IsEmpty()) << "it was told before";
+  after.TakeNew(Labels(2, 0, 500, 1, 1));
+  EXPECT_THAT(after.All(Job()),
+              ElementsAre("x is far", HasSubstr("all 2,500 training labels are 1")));
+  after.TakeNew(Labels(2, 1, 1, 0, 0));
+  EXPECT_THAT(after.All(Job()), ElementsAre("x is far"));
+}
+
+TEST(DataWarnings, OfARunWhoseBeginningNobodyHasSeenNothingIsSaidOfAllLabels) {
+  DataWarnings before(/*since_begin=*/false);
+  before.TakeNew(Labels(3, 0, 2000, 1, 1));
+  DataWarnings after;
+  after.Restore(before.Kept());
+  after.TakeNew(Labels(4, 0, 2000, 1, 1));
+  EXPECT_THAT(after.All(Job()), IsEmpty());
+}
+
+TEST(DataWarnings, HasNewsWhenThereIsSomethingToKeep) {
+  DataWarnings warnings;
+  EXPECT_FALSE(warnings.HasNews());
+  warnings.TakeNew(Labels(1, 0, 10, 1, 1));
+  EXPECT_TRUE(warnings.HasNews());
+  warnings.TakeNew(Labels(1, 0, 2000, 1, 1));
+  EXPECT_FALSE(warnings.HasNews()) << "more of the same";
+  warnings.TakeNew(Labels(1, 0, 2001, 0, 1));
+  EXPECT_TRUE(warnings.HasNews());
+  warnings.TakeNew(Warning(1, "x is far"));
+  EXPECT_TRUE(warnings.HasNews());
+  DataWarnings after;
+  after.Restore(warnings.Kept());
+  EXPECT_FALSE(after.HasNews());
 }
 
 TEST(DataWarnings, PairsNeedBothSides) {
   const JobConfig job = Job("tasks { name: 'rank' loss: BPR }");
   DataWarnings warnings;
   warnings.TakeNew(Labels(1, 0, 10, 3, 5));
-  EXPECT_THAT(warnings.All(job, true), ElementsAre(HasSubstr("in [3, 5], on one side of 1/2")));
+  EXPECT_THAT(warnings.All(job), ElementsAre(HasSubstr("in [3, 5], on one side of 1/2")));
   DataWarnings learns;
   learns.TakeNew(Labels(1, 0, 10, 0, 5));
-  EXPECT_THAT(learns.All(job, true), IsEmpty());
+  EXPECT_THAT(learns.All(job), IsEmpty());
 }
 
 TEST(DataWarnings, ALabelThatNoLossReadsMayBeConstant) {
   DataWarnings warnings;
   warnings.TakeNew(Labels(1, 0, 10, 1, 1));
-  EXPECT_THAT(warnings.All(Job("tasks { name: 'items' loss: SAMPLED_SOFTMAX }"), true), IsEmpty());
+  EXPECT_THAT(warnings.All(Job("tasks { name: 'items' loss: SAMPLED_SOFTMAX }")), IsEmpty());
 }
 
 }  // namespace

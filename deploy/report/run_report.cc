@@ -75,6 +75,22 @@ std::string ValidationText(const RunReport& report) {
   return "";
 }
 
+// So few steps teach little: rates still warm up, and staleness does.
+constexpr uint64_t kFewSteps = 200;
+
+// What a user of a small file may not think of; empty if there is nothing to say.
+std::string FewStepsText(const RunResult& result) {
+  if (result.steps() == 0 || result.steps() >= kFewSteps) return "";
+  std::string text = absl::StrCat("only ", Counted(result.steps(), "step"), " for ",
+                                  Counted(result.samples(), "sample"));
+  // The largest power of two that makes enough of them; below 16 a batch says too little.
+  uint64_t batch = 16;
+  if (result.samples() < kFewSteps * batch) return text + ": more epochs make more steps";
+  while (2 * batch * kFewSteps <= result.samples()) batch *= 2;
+  return absl::StrCat(text, ": smaller batches make more (--set global_batch_size=", batch,
+                      "), or more epochs");
+}
+
 // Problems that a reader of only the last lines must not miss.
 void AppendWarnings(const RunReport& report, std::string* text) {
   const RunResult& result = report.result;
@@ -92,6 +108,10 @@ void AppendWarnings(const RunReport& report, std::string* text) {
   }
   for (const std::string& warning : report.warnings) {
     absl::StrAppend(text, "warning      ", warning, "\n");
+  }
+  if (const std::string few = FewStepsText(result);
+      report.action == JobConfig::TRAIN && !few.empty()) {
+    absl::StrAppend(text, "few steps    ", few, "\n");
   }
   if (report.action == JobConfig::TRAIN && result.steps() == 0) {
     absl::StrAppend(

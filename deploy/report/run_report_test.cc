@@ -301,6 +301,21 @@ TEST(RunReport, WarnsOfLargeGradientsAndOfData) {
                     HasSubstr(R"("warnings":["numeric x is far","label y: all equal"],)")));
 }
 
+TEST(RunReport, SaysThatFewStepsWereMadeAndWhatMakesMore) {
+  RunReport report = TrainedReport();
+  EXPECT_THAT(ReportText(report), Not(HasSubstr("few steps")));
+  report.result.set_samples(60000);
+  report.result.set_steps(15);
+  EXPECT_THAT(
+      ReportText(report),
+      HasSubstr("\nfew steps    only 15 steps for 60,000 samples: smaller batches make more "
+                "(--set global_batch_size=256), or more epochs\n"));
+  report.result.set_samples(400);
+  EXPECT_THAT(ReportText(report), HasSubstr("for 400 samples: more epochs make more steps\n"));
+  report.action = JobConfig::EVALUATE;
+  EXPECT_THAT(ReportText(report), Not(HasSubstr("few steps")));
+}
+
 TEST(RunReport, DoesNotWarnOfStepsThatALossScaleWasHalvedFor) {
   RunReport report = TrainedReport();
   report.result.set_steps(245);

@@ -164,5 +164,32 @@ TEST_F(PinTest, ACutThatIsNamedByItselfIsBegunFromAlthoughItsRunGoesOn) {
   EXPECT_FALSE(IsThere(cut));
 }
 
+TEST_F(PinTest, ARunThatHasACutOfItsOwnNeedsTheNamedCutNoMore) {
+  std::string cut;
+  absl::StatusOr<std::unique_ptr<FileLock>> pin;
+  for (int attempt = 0; attempt < kReadsOfVanishingCuts && !pin.ok(); ++attempt) {
+    cut = NewestCut();
+    pin = PinCut(cut);
+  }
+  ASSERT_TRUE(pin.ok()) << pin.status();
+  const std::string model = Path("model");
+  fs::copy(cut, model, fs::copy_options::recursive);
+  const Command begun =
+      StartSatrap({"train", job_, "--init_from", model, "--run_dir", Path("begun")});
+  ASSERT_TRUE(WaitUntil([&] { return fs::exists(Path("begun/checkpoints/latest/manifest")); }, 60));
+  // From its first cut on nobody may be kept from removing the model.
+  ASSERT_TRUE(WaitUntil([&] { return LockToRemoveCut(model, DiskFileSystem()).ok(); }, 60));
+  SendSignal(begun.pid, SIGTERM);
+  EXPECT_EQ(WaitFor(begun).exit_code, 130) << ReadFile(begun.err_path);
+  // Somebody removes it just now.
+  const auto removing = LockToRemoveCut(model, DiskFileSystem());
+  ASSERT_TRUE(removing.ok() && *removing != nullptr) << removing.status();
+  const Command resumed = StartSatrap({"resume", Path("begun")});
+  EXPECT_TRUE(WaitUntilTraining(Path("begun"))) << ReadFile(resumed.err_path);
+  SendSignal(resumed.pid, SIGTERM);
+  const CommandEnd end = WaitFor(resumed);
+  EXPECT_EQ(end.exit_code, 130) << end.err;
+}
+
 }  // namespace
 }  // namespace satrap

@@ -14,6 +14,7 @@
 #include "common/kafka/partition_reader.h"
 #include "common/log/log.h"
 #include "common/thread/clock.h"
+#include "common/thread/mutex.h"
 #include "tests/kafka/kafka_broker.h"
 
 namespace satrap {
@@ -42,11 +43,17 @@ class RemadeTopicTest : public testing::Test {
     broker_->Produce({topic_, 0}, Numbered(50, "old"));
   }
   void Open(int64_t offset) {
+    reader_.reset();
     KafkaConfig config = broker_->Config("");
     KafkaSetting* const seldom = config.add_settings();
     seldom->set_name("topic.metadata.refresh.fast.interval.ms");
     seldom->set_value("6000");
-    auto reader = PartitionReader::Open(config, {{{topic_, 0}, offset}}, Logger());
+    auto reader = PartitionReader::Open(config, {{{topic_, 0}, offset, anchor_}}, Logger(), nullptr,
+                                        [this](const auto& anchors) {
+                                          MutexLock lock(&mutex_);
+                                          kept_ = anchors[0].second;
+                                          is_kept_.NotifyAll();
+                                        });
     CHECK(reader.ok()) << reader.status();
     reader_ = *std::move(reader);
   }
@@ -70,7 +77,20 @@ class RemadeTopicTest : public testing::Test {
       reader_->Wait({}, absl::Milliseconds(50));
     }
   }
-  // Replaces the topic by one of the same name with other messages, and more of them.
+  // Ends the reader, whose anchor the next one gets.
+  void EndOnceAnchored() {
+    {
+      MutexLock lock(&mutex_);
+      const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
+      while (!kept_.has_value()) {
+        CHECK(MonotonicMs() < deadline_ms) << "no anchor is kept";
+        is_kept_.WaitFor(&mutex_, 1000);
+      }
+      anchor_ = kept_;
+    }
+    reader_.reset();
+  }
+  // In the place of the topic there is one of the same name with other messages, and more of them.
   void MakeAnew() {
     CHECK_OK(broker_->admin().DeleteTopic(topic_));
     const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
@@ -89,7 +109,11 @@ class RemadeTopicTest : public testing::Test {
 
   static KafkaBroker* broker_;
   std::string topic_;
-  std::unique_ptr<PartitionReader> reader_;
+  absl::optional<PartitionAnchor> anchor_;
+  Mutex mutex_;
+  CondVar is_kept_;
+  absl::optional<PartitionAnchor> kept_ GUARDED_BY(mutex_);
+  std::unique_ptr<PartitionReader> reader_;  // writes the above
 };
 
 KafkaBroker* RemadeTopicTest::broker_ = nullptr;
@@ -129,6 +153,36 @@ TEST_F(RemadeTopicTest, IsNoneIfMessagesHaveExpiredOnly) {
     MessageBatch batch;
     ASSERT_TRUE(reader_->Read(0, 10, &batch).ok());
   }
+}
+
+TEST_F(RemadeTopicTest, IsAnErrorAtTheNextReaderIfNobodyReadMeanwhile) {
+  Open(50);
+  EndOnceAnchored();
+  MakeAnew();
+  Open(50);
+  EXPECT_FALSE(Read(1).ok()) << "nothing of the new topic is given";
+  ExpectRefused();
+}
+
+TEST_F(RemadeTopicTest, IsAnErrorAtTheNextReaderThoughItHasFewerMessagesThanTheAnchor) {
+  Open(0);
+  ASSERT_TRUE(Read(50).ok());
+  EndOnceAnchored();
+  CHECK_OK(broker_->admin().DeleteTopic(topic_));
+  const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
+  while (!broker_->admin().CreateTopic(topic_, 1).ok()) CHECK(MonotonicMs() < deadline_ms);
+  broker_->Produce({topic_, 0}, Numbered(20, "new"));
+  Open(10);
+  EXPECT_FALSE(Read(1).ok()) << "what is before offset 10 would be missed";
+  ExpectRefused();
+}
+
+TEST_F(RemadeTopicTest, TheSameTopicGoesOnAtTheNextReader) {
+  Open(50);
+  EndOnceAnchored();
+  broker_->Produce({topic_, 0}, Numbered(10, "more"));
+  Open(50);
+  EXPECT_TRUE(Read(10).ok());
 }
 
 }  // namespace

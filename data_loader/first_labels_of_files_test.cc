@@ -1,4 +1,4 @@
-#include "data_loader/first_labels.h"
+#include "data_loader/first_labels_of_files.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@
 namespace satrap {
 namespace {
 
-class FirstLabelsTest : public testing::Test {
+class FirstLabelsOfFilesTest : public testing::Test {
  protected:
-  FirstLabelsTest() {
+  FirstLabelsOfFilesTest() {
     job_.set_data_root(dir_.path());
     for (const auto& [name, kind] :
          {std::pair("y", ColumnConfig::LABEL), std::pair("x", ColumnConfig::NUMERIC)}) {
@@ -44,12 +44,12 @@ class FirstLabelsTest : public testing::Test {
   JobConfig job_;
 };
 
-TEST_F(FirstLabelsTest, SharesAreLabelsOfBce) {
+TEST_F(FirstLabelsOfFilesTest, SharesAreLabelsOfBce) {
   Write("a", 1500, [](int i) { return i % 3 == 0 ? "0.5" : i % 3 == 1 ? "0" : "1"; });
   EXPECT_TRUE(Check().ok());
 }
 
-TEST_F(FirstLabelsTest, SignsEndTheRunAndTheMessageSaysWhatToDo) {
+TEST_F(FirstLabelsOfFilesTest, SignsEndTheRunAndTheMessageSaysWhatToDo) {
   Write("a", 1500, [](int i) { return i % 2 == 0 ? "-1" : "1"; });
   const absl::Status status = Check();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -64,7 +64,7 @@ TEST_F(FirstLabelsTest, SignsEndTheRunAndTheMessageSaysWhatToDo) {
       "MSE for numbers, SOFTMAX_CROSS_ENTROPY for classes, BPR for an order");
 }
 
-TEST_F(FirstLabelsTest, RatingsEndTheRunAndTheirValuesAreNamed) {
+TEST_F(FirstLabelsOfFilesTest, RatingsEndTheRunAndTheirValuesAreNamed) {
   Write("a", 999, [](int i) { return absl::StrCat(1 + i % 7); });
   EXPECT_NE(Check().message().find("1 (143 times), 2 (143 times), 3 (143 times), 4 (143 times), 5 "
                                    "(143 times), .... If they stand for no and yes"),
@@ -72,40 +72,40 @@ TEST_F(FirstLabelsTest, RatingsEndTheRunAndTheirValuesAreNamed) {
       << Check();
 }
 
-TEST_F(FirstLabelsTest, OfTwoValuesTheMessageNamesBoth) {
+TEST_F(FirstLabelsOfFilesTest, OfTwoValuesTheMessageNamesBoth) {
   Write("a", 100, [](int i) { return i % 2 == 0 ? "5" : "1"; });
   EXPECT_NE(Check().message().find("positive_values: \"5\" and negative_values: \"1\""),
             absl::string_view::npos)
       << Check();
 }
 
-TEST_F(FirstLabelsTest, OneInAHundredIsLeftToTheBadRecords) {
+TEST_F(FirstLabelsOfFilesTest, OneInAHundredIsLeftToTheBadRecords) {
   Write("a", 1000, [](int i) { return i % 100 == 0 ? "7" : "1"; });
   EXPECT_TRUE(Check().ok()) << Check();
   Write("b", 1, [](int) { return "7"; });
   EXPECT_TRUE(Check().ok()) << "behind the first 1,000";
 }
 
-TEST_F(FirstLabelsTest, ASingleLabelIsNoRule) {
+TEST_F(FirstLabelsOfFilesTest, ASingleLabelIsNoRule) {
   Write("a", 30, [](int i) { return i == 7 ? "7" : "1"; });
   EXPECT_TRUE(Check().ok()) << Check();
   Write("b", 1, [](int) { return "7"; });
   EXPECT_FALSE(Check().ok());
 }
 
-TEST_F(FirstLabelsTest, ALoaderReadsItsOwnSplits) {
+TEST_F(FirstLabelsOfFilesTest, ALoaderReadsItsOwnSplits) {
   Write("a", 300, [](int) { return "1"; });
   Write("b", 300, [](int) { return "-1"; });
   EXPECT_TRUE(Check(0, 2).ok());
   EXPECT_FALSE(Check(1, 2).ok());
 }
 
-TEST_F(FirstLabelsTest, BadRecordsAreLeftToTheirOwnRule) {
+TEST_F(FirstLabelsOfFilesTest, BadRecordsAreLeftToTheirOwnRule) {
   Write("a", 20000, [](int) { return "none"; });
   EXPECT_TRUE(Check().ok()) << Check();
 }
 
-TEST_F(FirstLabelsTest, ClassesFrom1AreToldOf) {
+TEST_F(FirstLabelsOfFilesTest, ClassesFrom1AreToldOf) {
   Write("a", 100, [](int i) { return absl::StrCat(1 + i % 3); });
   LayerConfig* const layer = job_.mutable_model()->add_layers();
   layer->set_name("classes");
@@ -118,7 +118,7 @@ TEST_F(FirstLabelsTest, ClassesFrom1AreToldOf) {
       << Check();
 }
 
-TEST_F(FirstLabelsTest, AStreamWithoutFilesHasNone) {
+TEST_F(FirstLabelsOfFilesTest, AStreamWithoutFilesHasNone) {
   job_.mutable_data()->mutable_synthetic()->set_train_samples(10);
   job_.mutable_data()->mutable_synthetic()->add_vocabulary_sizes(10);
   job_.mutable_data()->mutable_synthetic()->set_interacting_features(0);

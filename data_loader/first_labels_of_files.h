@@ -1,0 +1,20 @@
+// Looks at the first labels of the training files before a run begins (check/first_labels.h).
+
+#ifndef SATRAP_DATA_LOADER_FIRST_LABELS_OF_FILES_H_
+#define SATRAP_DATA_LOADER_FIRST_LABELS_OF_FILES_H_
+
+#include "absl/status/status.h"
+#include "data_loader/batch/stream_spec.h"
+
+namespace satrap {
+
+// Reads up to 1,000 records from the splits `loader`, `loader` + `loaders` and so on of the files
+// of the train stream, and counts nothing. INVALID_ARGUMENT as FirstLabels::Judge. OK for a stream
+// of the synthetic log, and for one of topics, whose first labels are looked at as they are read
+// (kafka/topic_batch_maker.h). Other errors are those of reading. Blocks on the disk.
+// REQUIRES: loader < loaders
+absl::Status CheckFirstLabels(const StreamSpec& train, uint32_t loader, uint32_t loaders);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_FIRST_LABELS_OF_FILES_H_

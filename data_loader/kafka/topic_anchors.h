@@ -1,0 +1,56 @@
+// The anchors of the topic partitions that the loaders of a run read (common/kafka/partition.h),
+// kept in the run's folder: a topic that was deleted and made anew while the run stood still is
+// found out when it goes on, also where nothing was trained yet. An anchor moves on only after a
+// look that has found the topic to be the same. So a run does not go on from a cut that was taken
+// between the end of the old topic and the look that would have told it, either.
+//
+// Thread-safe. Blocks on the disk.
+
+#ifndef SATRAP_DATA_LOADER_KAFKA_TOPIC_ANCHORS_H_
+#define SATRAP_DATA_LOADER_KAFKA_TOPIC_ANCHORS_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/kafka/partition.h"
+#include "common/log/log.h"
+#include "common/thread/mutex.h"
+
+namespace satrap {
+
+class TopicAnchors {
+ public:
+  // Reads what loaders of earlier generations have left in RUN_DIR/topic_anchors. Errors are those
+  // of the disk; DATA_LOSS, naming the file, if one is damaged.
+  static absl::StatusOr<std::shared_ptr<TopicAnchors>> Open(const std::string& run_dir, int loader,
+                                                            Logger logger);
+
+  // Absent: none is known.
+  absl::optional<PartitionAnchor> Of(const KafkaPartition& partition) const;
+
+  // Takes the anchors of a look and writes this loader's file, if something is new. A disk that
+  // does not take it is warned of once.
+  void Keep(const std::vector<std::pair<KafkaPartition, PartitionAnchor>>& anchors);
+
+ private:
+  TopicAnchors(std::string folder, int loader, Logger logger);
+  absl::Status Read(const std::string& path);
+  absl::Status Write() REQUIRES(mutex_);
+
+  const std::string folder_;
+  const std::string name_;  // of this loader's file
+  const Logger logger_;
+  mutable Mutex mutex_;
+  std::map<KafkaPartition, PartitionAnchor> known_ GUARDED_BY(mutex_);
+  std::map<KafkaPartition, PartitionAnchor> own_ GUARDED_BY(mutex_);
+  bool warned_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_KAFKA_TOPIC_ANCHORS_H_

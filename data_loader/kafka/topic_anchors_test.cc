@@ -1,0 +1,76 @@
+#include "data_loader/kafka/topic_anchors.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "data_loader/testing/temp_dir.h"
+
+namespace satrap {
+namespace {
+
+class TopicAnchorsTest : public testing::Test {
+ protected:
+  std::shared_ptr<TopicAnchors> Open(int loader = 0) {
+    auto anchors = TopicAnchors::Open(dir_.path(), loader, Logger());
+    EXPECT_TRUE(anchors.ok()) << anchors.status();
+    return *std::move(anchors);
+  }
+  static PartitionAnchor Message(int64_t offset, uint64_t hash) {
+    PartitionAnchor anchor;
+    anchor.message = MessageMark{offset, hash};
+    return anchor;
+  }
+  static int64_t OffsetOf(const TopicAnchors& anchors, const KafkaPartition& partition) {
+    const auto anchor = anchors.Of(partition);
+    return anchor.has_value() && anchor->message.has_value() ? anchor->message->offset : -1;
+  }
+
+  const KafkaPartition clicks_{"clicks", 3};
+  const KafkaPartition views_{"views", 0};
+  TempDir dir_;
+};
+
+TEST_F(TopicAnchorsTest, ALaterGenerationKnowsWhatAnEarlierOneHasKept) {
+  EXPECT_FALSE(Open()->Of(clicks_).has_value());
+  PartitionAnchor expired;
+  expired.earliest = 50;
+  Open()->Keep({{clicks_, Message(70, 0x1234)}, {views_, expired}});
+  const auto after = Open();
+  ASSERT_TRUE(after->Of(clicks_).has_value());
+  EXPECT_EQ(after->Of(clicks_)->message->hash, 0x1234u);
+  EXPECT_EQ(after->Of(clicks_)->earliest, -1);
+  EXPECT_FALSE(after->Of(views_)->message.has_value());
+  EXPECT_EQ(after->Of(views_)->earliest, 50);
+}
+
+TEST_F(TopicAnchorsTest, AnotherLoaderMayReadThePartitionInTheNextGeneration) {
+  Open(0)->Keep({{clicks_, Message(70, 1)}});
+  Open(1)->Keep({{clicks_, Message(90, 2)}, {views_, Message(5, 3)}});
+  for (const int loader : {0, 1, 2}) {
+    const auto anchors = Open(loader);
+    EXPECT_EQ(OffsetOf(*anchors, clicks_), 90) << "of two the later one, which is there longer";
+    EXPECT_EQ(OffsetOf(*anchors, views_), 5);
+  }
+}
+
+TEST_F(TopicAnchorsTest, TheAnchorsOfSeveralReadersOfALoaderAreInOneFile) {
+  const auto anchors = Open();
+  anchors->Keep({{clicks_, Message(70, 1)}});
+  anchors->Keep({{views_, Message(5, 3)}});
+  anchors->Keep({{clicks_, Message(71, 2)}});
+  EXPECT_EQ(OffsetOf(*Open(), clicks_), 71);
+  EXPECT_EQ(OffsetOf(*Open(), views_), 5);
+}
+
+TEST_F(TopicAnchorsTest, ADamagedFileIsNamed) {
+  Open()->Keep({{clicks_, Message(70, 1)}});
+  dir_.Write("topic_anchors/loader-0", "anchors { topic: 'clicks' }\n# crc32c 00000000\n");
+  const auto anchors = TopicAnchors::Open(dir_.path(), 0, Logger());
+  EXPECT_EQ(anchors.status().code(), absl::StatusCode::kDataLoss) << anchors.status();
+  EXPECT_NE(anchors.status().message().find("topic_anchors/loader-0"), absl::string_view::npos);
+}
+
+}  // namespace
+}  // namespace satrap
