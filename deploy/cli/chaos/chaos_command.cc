@@ -32,7 +32,7 @@
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_job.h"
 #include "deploy/launcher/run_folder.h"
-#include "deploy/report/progress_flags.h"
+#include "deploy/report/progress_line.h"
 
 namespace satrap {
 namespace {
