@@ -5,7 +5,7 @@ library, and clock_test.cc for a test.
 
 Who may depend on a library follows from its folder, by the layers of the project
 (tests/style/check.sh): everybody on common and proto, a role's own folders, deploy and tests on a
-role's. All have Abseil.
+role's. All depend on Abseil and on common/base, and name neither.
 """
 
 # g++ 12 warns falsely of overflows in std::string's inlined copies. It does not warn in system headers, but
@@ -52,13 +52,20 @@ def _visibility():
     users = [top] + [folder for folder in ("deploy", "tests") if folder != top]
     return ["//%s:__subpackages__" % folder for folder in users]
 
+def _deps(deps):
+    """The deps, and what all have."""
+    everywhere = ["//third_party:absl"]
+    if native.package_name() != "common/base":
+        everywhere.append("//common/base")
+    return everywhere + deps
+
 def satrap_library(
         name,
         sources = [],
         headers = [],
         deps = [],
         copts = [],
-        testonly = False,
+        testonly = None,
         precompiled = True,
         **kwargs):
     """A cc_library.
@@ -70,10 +77,12 @@ def satrap_library(
       headers: those whose .cc another target has.
       deps: as in cc_library.
       copts: of all sources.
-      testonly: whether only tests may depend on it.
+      testonly: whether only tests may depend on it; if not given, its name tells: "testing", "x_testing".
       precompiled: False for code that other compilers read, too.
       **kwargs: for cc_library.
     """
+    if testonly == None:
+        testonly = name == "testing" or name.endswith("_testing")
     common = _precompiled("testing_headers" if testonly else "library_headers")
     files = _files(sources, [".h", ".cc"]) + _files(headers, [".h"])
     native.cc_library(
@@ -83,11 +92,7 @@ def satrap_library(
         copts = copts + (common.copts if precompiled else []),
         testonly = testonly,
         visibility = _visibility(),
-        deps = (
-            ["//third_party:absl"] +
-            deps +
-            (common.deps if precompiled else [])
-        ),
+        deps = _deps(deps) + (common.deps if precompiled else []),
         **kwargs
     )
 
@@ -107,7 +112,7 @@ def satrap_binary(name, sources = [], deps = [], visibility = None, **kwargs):
         srcs = _files(sources, [".cc"]),
         copts = common.copts,
         visibility = visibility or _visibility(),
-        deps = ["//third_party:absl"] + deps + common.deps,
+        deps = _deps(deps) + common.deps,
         **kwargs
     )
 
@@ -133,9 +138,28 @@ def satrap_test(name, sources, deps = [], own_main = False, **kwargs):
         srcs = _files(sources, ["_test.cc"]),
         copts = common.copts,
         visibility = _visibility(),
-        deps = [
-            "//third_party:absl",
+        deps = _deps(deps) + [
             "//third_party:gtest_no_main" if own_main else "//third_party:gtest",
-        ] + deps + common.deps,
+        ] + common.deps,
+        **kwargs
+    )
+
+def satrap_whole_run_test(name, sources, tags = [], **kwargs):
+    """A satrap_test that starts all roles of a run. Two such tests run at a time, after all others.
+
+    It may take a quarter of an hour, many times what it takes on a machine that does nothing else.
+
+    Args:
+      name: as everywhere.
+      sources: as above.
+      tags: "exclusive" for a test that runs alone, because its assertions bound a time.
+      **kwargs: for satrap_test.
+    """
+    satrap_test(
+        name = name,
+        size = "large",
+        sources = sources,
+        # Sanitizers would take hours.
+        tags = ["no_sanitizer", "whole_run"] + tags,
         **kwargs
     )

@@ -12,9 +12,10 @@
 //              satrap_topic_watermark_seconds
 //   counters   satrap_late_records_total, satrap_dead_letters_total, satrap_lost_messages_total
 //
-// Those of the first list, dead letters and lost messages sum over all streams, epochs and passes;
-// the others are the train stream's. When satrap_ready_parts and satrap_unaccepted_parts are at
-// their limits, the embedding workers have no room: that is back-pressure.
+// The metrics of the first list, dead letters and lost messages sum over all streams, epochs and
+// passes; the others cover the train stream only. When satrap_ready_parts and
+// satrap_unaccepted_parts are at their limits, the embedding workers have no room: that is
+// back-pressure.
 
 #ifndef SATRAP_DATA_LOADER_LOADER_METRICS_H_
 #define SATRAP_DATA_LOADER_LOADER_METRICS_H_

@@ -22,7 +22,7 @@ uint64_t SizeOf(const std::vector<Split>& splits) {
   return size;
 }
 
-// What the streams that the job reads come from: splits of files, or partitions of topics.
+// Where the records of the job's streams come from: splits of files, or partitions of topics.
 struct RunInput {
   std::map<Stream, std::vector<Split>> splits;  // none for topics
   std::map<Stream, StreamTopics> topics;
@@ -58,7 +58,7 @@ absl::StatusOr<RunInput> ListInput(const JobConfig& job, const LoaderStreams::Be
   return input;
 }
 
-// The records of an epoch, if all partitions end and a message holds one; else 0.
+// The number of records of an epoch, if all partitions end and each message holds one; else 0.
 uint64_t RowsOf(const KafkaConfig& kafka, const StreamTopics& topics) {
   uint64_t rows = 0;
   for (const TopicPartition& partition : topics.partitions()) {
@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
   options.consumed_records = counted.rows;
   options.consumed_bad_records = counted.bad_records;
   options.log = std::move(log);
-  // The size of an epoch, from which the time left is estimated.
+  // The size of an epoch, used to estimate the time left.
   if (input.topics.count(TRAIN_STREAM) > 0) {
     options.train_rows = RowsOf(job.data().kafka(), input.topics[TRAIN_STREAM]);
   } else if (input.splits.count(TRAIN_STREAM) > 0) {
@@ -121,7 +121,7 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
   return streams;
 }
 
-// Partition j of an ordered stream belongs to lane j mod lanes, of another one to loader j mod
+// In an ordered stream partition j belongs to lane j mod lanes, in another one to loader j mod
 // loaders.
 absl::Status LoaderStreams::AddTopics(Stream stream, const StreamTopics& topics,
                                       const TopicAccess& access, bool judges_first_labels) {
@@ -150,7 +150,7 @@ absl::Status LoaderStreams::AddTopics(Stream stream, const StreamTopics& topics,
     const uint32_t split = static_cast<uint32_t>(i);
     to.endless = to.endless || !partition.has_end();
     const auto feed = feeds.find(spec.ordered ? split % lanes : split % loaders);
-    if (feed == feeds.end()) continue;  // another loader's
+    if (feed == feeds.end()) continue;  // belongs to another loader
     to.progress.AddPartition(split, partition.start());
     feed->second->Add({split, partition});
   }
@@ -211,7 +211,7 @@ void LoaderStreams::AddSource(Stream stream, uint32_t lane, Executor* parse_exec
     options.first_seq = position_.lanes(static_cast<int>(lane)).next_seq();
     options.has_left = position_.lanes(static_cast<int>(lane)).left();
   }
-  // A lane has one order, so one maker; another stream has a maker for each parsing thread.
+  // A lane has one order, so it has one maker. Another stream has a maker for each parsing thread.
   options.num_makers = to->ordered ? 1 : std::max(1, job_.data_loader().threads());
   options.capacity_parts = static_cast<size_t>(std::max(1, job_.data_loader().prefetch_parts()));
   const auto feed = feeds_[stream].find(lane);
@@ -245,10 +245,10 @@ void LoaderStreams::MakeSources(Executor* parse_executor, SplitSupply* lease) {
     sources.epochs = stream == TRAIN_STREAM ? static_cast<uint32_t>(job_.epochs()) : 0;
     sources.first_epoch = specs_[stream]->begin.epoch;
     // Which loader reads which splits. Ordered: split j belongs to lane j mod lanes, and a lane to
-    // one loader, so that the order of its batches does not depend on timing. Train, unordered:
-    // whoever is free leases the next split. Valid and test: split j belongs to loader j mod
-    // loaders, because each pass must read every split exactly once, without a coordinator. Topics
-    // have no such splits: their batch makers take partitions from feeds.
+    // one loader, so that the order of its batches does not depend on timing. Train, unordered: the
+    // next loader that is free leases the next split. Valid and test: split j belongs to loader j
+    // mod loaders, because each pass must read every split exactly once, without a coordinator.
+    // Topics have no such splits: their batch makers take partitions from feeds.
     if (sources.ordered) {
       const uint32_t lanes = static_cast<uint32_t>(job_.lanes());
       for (uint32_t lane = index_; lane < lanes; lane += loaders) {

@@ -1,8 +1,8 @@
 // LoaderStreams makes the sources of a real loader from the files or topics, lanes and splits of
 // its job; the LoaderEngine sends their parts (engine/loader_engine.h).
 //
-// Not thread-safe, but the sources that it owns are, and so are Deal, known_partitions and what
-// tells progress.
+// Not thread-safe, but the sources that it owns are, and so are Deal, known_partitions and all
+// methods that report progress.
 
 #ifndef SATRAP_DATA_LOADER_LOADER_STREAMS_H_
 #define SATRAP_DATA_LOADER_LOADER_STREAMS_H_
@@ -39,9 +39,9 @@ class LoaderStreams {
     uint64_t generation = 1;
     RunPosition position;
     LedgerState ledger;
-    // Gives the files of the run for the list of the files that are there (run_files.h). Null: the
-    // latter are used, and no file's content is hashed.
-    // The answer also has the topic partitions of the streams that come from topics.
+    // Returns the files of the run, given the list of the files that are there now (run_files.h).
+    // Null: the latter are used, and no file's content is hashed. The result also has the topic
+    // partitions of the streams that come from topics.
     std::function<absl::StatusOr<SplitList>(const SplitList&)> fix_files;
     // Whether nothing was learned before: then the first labels of a topic may end the run
     // (check/first_labels.h).
@@ -59,30 +59,30 @@ class LoaderStreams {
       const JobConfig& job, int index, std::function<void(const std::string&)> log,
       const Begin& begin = DefaultBegin());
 
-  // The number of splits of an epoch, for SplitLeaseClient; 0 if the job does not train, or its
+  // The number of splits of an epoch, for SplitLeaseClient; 0 if the job does not train, or if its
   // training is over.
   uint32_t num_train_splits() const;
   // Whether the train stream leases its splits from the coordinator.
   bool needs_lease() const;
 
-  // The run's file of items (SplitList.candidates), as it was when the run began; absent: there is
+  // The run's file of items (SplitList.candidates) as it was when the run began; absent if there is
   // none.
   const absl::optional<FileIdentity>& item_file() const { return item_file_; }
-  // How the train stream is read, to count its items; null if nothing is left to be trained.
+  // Says how the train stream is read, to count its items; null if nothing is left to be trained.
   const StreamSpec* train_spec() const { return specs_[TRAIN_STREAM].get(); }
 
-  // Topic partitions of the train stream that are known: those of fix_files and those dealt since.
+  // How many topic partitions of the train stream are known: those of fix_files and those dealt
+  // since.
   uint32_t known_partitions() const;
-  // A partition was added to the train stream. It is ignored unless it is the next one, since it
-  // comes again until known_partitions counts it; and if it is another loader's, it is only
-  // counted.
+  // Call when a partition was added to the train stream. Ignores it unless it is the next one: it
+  // is sent again until known_partitions counts it. A partition of another loader is only counted.
   void Deal(const DealtPartition& dealt);
 
   // Makes the sources. For `parse_executor` see ParsedPartSource; `lease` may be null if
   // !needs_lease(). Neither is owned; both must outlive this object. REQUIRES: called once
   void MakeSources(Executor* parse_executor, SplitSupply* lease);
 
-  // For the engine; valid as long as this object lives. REQUIRES: after MakeSources
+  // The sources for the engine, valid as long as this object lives. REQUIRES: after MakeSources
   const std::vector<LoaderEngine::StreamSources>& sources() const { return streams_; }
 
   LoaderProgress Progress() const;
@@ -92,7 +92,7 @@ class LoaderStreams {
   // Parts of all streams that are ready and not yet taken. REQUIRES: after MakeSources
   size_t ready_parts() const;
 
-  // The train stream's; null if it comes from files.
+  // The train stream's topics; null if it comes from files.
   const TopicStream* topics() const { return topics_[TRAIN_STREAM].get(); }
 
  private:
@@ -113,7 +113,7 @@ class LoaderStreams {
   absl::optional<FileIdentity> item_file_;
   std::shared_ptr<const StreamSpec> specs_[3];  // by Stream; null: the job has no such stream
   std::shared_ptr<TopicStream> topics_[3];      // by Stream; null: it comes from files
-  std::map<uint32_t, std::shared_ptr<PartitionFeed>> feeds_[3];  // of topics, by lane
+  std::map<uint32_t, std::shared_ptr<PartitionFeed>> feeds_[3];  // only for topics; by lane
   std::atomic<uint32_t> known_partitions_{0};
   std::vector<std::unique_ptr<SplitSupply>> supplies_;
   std::vector<std::unique_ptr<ParsedPartSource>> parts_;

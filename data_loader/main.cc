@@ -55,11 +55,11 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
     *heartbeat->mutable_loader() = streams->Progress();
     if (streams->topics() != nullptr) heartbeat->set_known_partitions(streams->known_partitions());
   });
-  // Topic partitions that are found while the run trains come with heartbeats. Set before Join: the
-  // run may begin with it.
+  // Heartbeats bring the topic partitions that are found while the run trains. The sink is set
+  // before Join, because the run may begin with Join.
   runtime.SetDealtSink([&streams](const DealtPartition& dealt) { streams->Deal(dealt); });
   const absl::Cleanup forget_sink = [&runtime] { runtime.SetDealtSink(nullptr); };
-  // Before the run begins: embedding workers read the list when all have joined.
+  // Done before the run begins, because embedding workers read the list when all have joined.
   if (runtime.index() == 0 && NeedsCandidateList(job)) {
     NowDoing("makes the list of candidates");
     RETURN_IF_ERROR(MakeCandidateList(job, streams->train_spec(), streams->item_file()));
@@ -71,7 +71,7 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
                                      static_cast<uint32_t>(job.data_loader().replicas())));
   }
   RETURN_IF_ERROR(runtime.Join());
-  // Parsing blocks on the disk and takes milliseconds a batch, so it has its own threads.
+  // Parsing waits for the disk and takes milliseconds per batch, so it has its own threads.
   ThreadPoolExecutor parse_executor(std::max(1, job.data_loader().threads()));
   SplitLeaseClient::Options lease_options;
   lease_options.envelope = runtime.envelope();

@@ -1,5 +1,5 @@
-// A loader that goes on from a cut: what it sends together with what was consumed before is what an
-// undisturbed run sends.
+// A loader that continues from a cut: what it sends and what was consumed before are together what
+// an undisturbed run sends.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 using Parts = std::vector<Part>;
 
-// Header and payload.
+// The header and the payload.
 std::string BytesOf(const Part& part) {
   return absl::StrCat(
       part.header.SerializeAsString(), "|",
@@ -143,8 +143,8 @@ class RestartTest : public testing::Test {
   std::vector<std::unique_ptr<SplitSupply>> supplies_;
 };
 
-// From every count of batches consumed of each lane, the first lane's and the others' alike and
-// apart, the rest is that of the undisturbed run, bit for bit; so is the epoch after it.
+// Consumes every number of batches of each lane, the same in all lanes or another one in the first
+// lane. What follows must be that of the undisturbed run, bit for bit, and so must the next epoch.
 void RestartTest::CheckEveryPositionOfALane(const JobConfig& job) {
   const size_t ranks = static_cast<size_t>(job.nn_worker().replicas());
   const auto undisturbed = Begin(job, {});
@@ -215,7 +215,7 @@ TEST_F(RestartTest, SyncCycledBatchesGoOnFromEveryPosition) {
   CheckEveryPositionOfALane(SyntheticJob(JobConfig::SYNC, 3));
 }
 
-// Generations consume a random choice of what they send, and another number of ranks in each, until
+// Each generation consumes a random subset of what it sends, with another number of ranks, until
 // nothing is left. The ledger refuses what is sent twice.
 void RestartTest::CheckAnySubset(JobConfig job, uint32_t seed) {
   std::filesystem::remove_all(dir_.path() + "/run/quarantine");
@@ -234,7 +234,7 @@ void RestartTest::CheckAnySubset(JobConfig job, uint32_t seed) {
     for (const Part& part : rest) {
       EXPECT_GT(part.header.part().provenance_size(), 0) << "a part that says nothing";
     }
-    // That the rest and what is consumed are the whole.
+    // Checks that the rest and what is consumed are the whole.
     Ledger filled = ledger;
     for (const Part& part : rest) Consume(part, &filled);
     EXPECT_EQ(filled.ToState().DebugString(), all.ToState().DebugString());
@@ -374,7 +374,7 @@ TEST_F(RestartTest, ABlockThatLostRecordsIsAnErrorThatNamesItsFile) {
   EXPECT_NE(status.message().find(dir_.path() + "/a"), std::string::npos) << status;
 }
 
-// The changes keep the file's size, so that only its records tell of them.
+// The changes keep the file's size, so they can only be seen in its records.
 class ChangedFileTest : public RestartTest {
  protected:
   ChangedFileTest() : job_(FileJob(JobConfig::HYBRID)) {
@@ -385,7 +385,7 @@ class ChangedFileTest : public RestartTest {
     WriteRecords("1,2\n");
     parts_ = ReadParts(Begin(job_, {}).get());
   }
-  // 19 records, 7 in a block, and then `rest`.
+  // Writes 19 records, 7 in a block, and then `rest`.
   void WriteRecords(const std::string& rest) {
     std::string text;
     for (int i = 0; i < 19; ++i) text += "0,1\n";
@@ -453,7 +453,7 @@ TEST_F(ChangedFileTest, ABlockThatWasConsumedAndIsGone) {
 
 class RunFilesOfLoaderTest : public RestartTest {
  protected:
-  // Makes a loader with the list of the first one.
+  // Makes a loader that gets the first loader's list.
   absl::StatusOr<std::unique_ptr<LoaderStreams>> MakeLoader() {
     LoaderStreams::Begin begin;
     begin.fix_files = [this](const SplitList& listed) -> absl::StatusOr<SplitList> {

@@ -61,8 +61,8 @@ class TopicLoaderTest : public testing::Test {
     data->mutable_kafka()->set_max_wait_ms(mode == JobConfig::SYNC ? 0 : 1000);
     return job;
   }
-  // Five partitions from offset 3 on: with gaps, several lines a message, bad and empty ones; one
-  // without a record, and one without an offset.
+  // Five partitions from offset 3 on. They have gaps, messages of several lines, and bad and empty
+  // messages; one has no record, and one no offset.
   void WriteTopic() {
     int number = 0;
     for (int p = 0; p < 3; ++p) {
@@ -105,9 +105,9 @@ class TopicLoaderTest : public testing::Test {
     (*streams)->MakeSources(&executor_, nullptr);
     return *std::move(streams);
   }
-  // Runs the executor until the source has answered, at most for a minute of the topics' clock.
+  // Runs the executor until the source has answered, for at most a minute of the topics' clock.
   absl::StatusOr<absl::optional<Part>> NextPart(PartSource* source) {
-    // Shared: what is not answered in time may be answered later.
+    // Shared, because an answer may come after the time is over.
     auto answer = std::make_shared<absl::optional<absl::StatusOr<absl::optional<Part>>>>();
     source->Next(
         [answer](absl::StatusOr<absl::optional<Part>> part) { *answer = std::move(part); });
@@ -116,7 +116,8 @@ class TopicLoaderTest : public testing::Test {
     if (!answer->has_value()) return absl::DeadlineExceededError("no part");
     return **std::move(answer);
   }
-  // The parts of the next epoch of the train stream, by source; and of the first source.
+  // The parts of the next epoch of the train stream, by source. ReadParts: those of the first
+  // source.
   std::vector<Parts> ReadEpoch(LoaderStreams* streams) {
     std::vector<Parts> all;
     for (PartSource* source : streams->sources()[0].sources) {

@@ -1,5 +1,5 @@
-// A loader of topics that goes on from a cut: what it sends together with what was consumed before
-// is what an undisturbed run sends, whatever has happened to the topics meanwhile.
+// A loader of topics that continues from a cut: what it sends and what was consumed before are
+// together what an undisturbed run sends, whatever has happened to the topics meanwhile.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -153,8 +153,8 @@ TEST_F(TopicRestartTest, HybridGoesOnThoughCompactionHasRemovedMessages) {
   }
 }
 
-// The parts of blocks that were closed early, consumed in any order: a later life makes the blocks
-// that are open with the same bounds, which the ledger checks.
+// Consumes, in any order, parts of blocks that were closed early. A later life makes the open
+// blocks with the same bounds, which the ledger checks.
 TEST_F(TopicRestartTest, BlocksThatWereClosedEarlyAreMadeAgainWithTheirBounds) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
@@ -244,7 +244,7 @@ TEST_F(TopicRestartTest, LostOffsetsEndTheRunUnlessTheyAreToBeSkipped) {
   EXPECT_EQ(streams->Progress().lost_messages(), 17u);
 }
 
-// It begins at the last message that was trained, to compare it.
+// The loader begins at the last message that was trained, to compare it.
 TEST_F(TopicRestartTest, TheErrorOfLostOffsetsNamesTheFirstThatIsNotTrained) {
   SplitList list = Partitions(false);
   list.mutable_topics(0)->mutable_partitions()->DeleteSubrange(1, 4);

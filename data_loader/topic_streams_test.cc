@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 class TopicStreamsTest : public TopicLoaderTest {
  protected:
-  // Of batches of 8 for one rank.
+  // A job with batches of 8 for one rank.
   JobConfig SmallJob(JobConfig::Mode mode) const {
     JobConfig job = Job(mode);
     job.mutable_nn_worker()->set_replicas(1);
@@ -42,7 +42,7 @@ class TopicStreamsTest : public TopicLoaderTest {
     partition.set_start(0);
     return partition;
   }
-  // The next part, which must come.
+  // The next part. Expects that it comes.
   Part Next(LoaderStreams* streams, size_t source = 0) {
     auto part = NextPart(streams->sources()[0].sources[source]);
     EXPECT_TRUE(part.ok()) << part.status();
@@ -246,7 +246,7 @@ TEST_F(TopicStreamsTest, ABrokerThatTakesNoDeadLettersIsWaitedForWithoutHoldingT
   bool came = false;
   streams->sources()[0].sources[0]->Next(
       [&](absl::StatusOr<absl::optional<Part>>) { came = true; });
-  // Each turn of the thread is short.
+  // No single task takes long.
   for (int64_t last_ms = begin_ms; !came && executor_.RunOne(); last_ms = topics_.now_ms) {
     EXPECT_LE(topics_.now_ms - last_ms, 200);
     ASSERT_LT(topics_.now_ms - begin_ms, 60000);

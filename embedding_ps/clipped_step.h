@@ -22,7 +22,7 @@ namespace satrap {
 
 class ClippedStep {
  public:
-  // `sum` waits for its factor. REQUIRES: no step waits or is being applied
+  // From now on `sum` waits for its factor. REQUIRES: no step waits or is being applied
   void Begin(StepSum sum);
 
   // What an ApplyStep leads to.
@@ -40,8 +40,8 @@ class ClippedStep {
  private:
   absl::optional<StepSum> waiting_;
   bool applying_ = false;
-  absl::optional<uint64_t> step_;  // the one that waits, or has waited last
-  float factor_ = 0;               // its, once it no longer waits
+  absl::optional<uint64_t> step_;  // the step that waits, or the last one that did
+  float factor_ = 0;               // of `step_`, once it no longer waits
   std::vector<rpc::PendingAnswer> calls_;
 };
 

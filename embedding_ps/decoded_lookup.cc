@@ -31,8 +31,8 @@ absl::StatusOr<std::vector<TableLookup>> DecodeLookup(const LookupHeader& header
   if (answer_bytes > static_cast<uint64_t>(max_answer_bytes)) {
     return absl::InvalidArgumentError(
         absl::StrCat("tables.num_keys: the rows asked for have ", answer_bytes,
-                     " bytes, more than max_message_bytes (", max_answer_bytes,
-                     "): raise max_message_bytes, or lower global_batch_size"));
+                     " bytes, and no message has more than ", max_answer_bytes,
+                     ": raise nn_worker.replicas, or lower global_batch_size"));
   }
   return tables;
 }

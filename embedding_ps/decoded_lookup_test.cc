@@ -89,8 +89,8 @@ TEST(DecodedLookupTest, TheAnswerIsBoundedBeforeItIsAllocated) {
   const absl::Status status = call.Decode(F32, kBytes - 1).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
-            "tables.num_keys: the rows asked for have 152 bytes, more than max_message_bytes "
-            "(151): raise max_message_bytes, or lower global_batch_size");
+            "tables.num_keys: the rows asked for have 152 bytes, and no message has more than 151: "
+            "raise nn_worker.replicas, or lower global_batch_size");
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
         absl::StrCat("tables.counts: the update rule of table ", from.table(),
                      " needs the sample counts of its keys, and the request has none"));
   }
-  // The parts of a step share their candidates; the first one counts them.
+  // In an ordered step a 0 is valid: its parts share their candidates, and only the first part
+  // counts them.
   if (!ordered && std::find(counts.begin(), counts.end(), 0u) != counts.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("tables.counts: a key of table ", from.table(), " has a sample count of 0"));
@@ -36,7 +37,7 @@ absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
   return counts;
 }
 
-// What part of the step a hybrid Update is.
+// The share of the step that a hybrid Update has.
 absl::StatusOr<double> PartShare(const UpdateHeader& header, const TableOwnership& ownership,
                                  absl::Span<const TableGradient> tables) {
   const auto needs = std::find_if(tables.begin(), tables.end(), [&](const TableGradient& table) {

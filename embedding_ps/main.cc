@@ -25,7 +25,7 @@ constexpr rpc::Method kMethods[] = {rpc::kLookup,     rpc::kUpdate,    rpc::kApp
                                     rpc::kBeginCut,   rpc::kAwaitCut,  rpc::kAbandonCut,
                                     rpc::kLoadTables, rpc::kTableStats};
 
-// Of the threads that write cuts: lower than that of the threads that serve.
+// Niceness of the threads that write cuts, so that they give way to the threads that serve.
 constexpr int kDiskNiceness = 10;
 
 // Waits for the rows of the cut. Heartbeats run meanwhile.
@@ -60,7 +60,7 @@ absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
   NowDoing("makes its tables");
   ASSIGN_OR_RETURN(const std::unique_ptr<PsEngine> engine,
                    PsEngine::Create(runtime.job(), options));
-  // Before Serve: neither may run beside calls. A cut has the preloaded rows, too.
+  // Done before Serve, because neither may run beside calls. A cut has the preloaded rows, too.
   if (runtime.cut_folder().empty()) {
     NowDoing("preloads rows");
     engine->Preload();
@@ -69,7 +69,7 @@ absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
     RETURN_IF_ERROR(LoadCut(runtime.cut_folder(), engine.get()));
     runtime.logger().Info("has loaded the rows of the cut");
   }
-  RETURN_IF_ERROR(runtime.Serve({{kMethods, engine.get()}}));
+  RETURN_IF_ERROR(runtime.Serve(kMethods, engine.get()));
   RETURN_IF_ERROR(runtime.Join());
   PsMetrics metrics(engine.get(), runtime.metrics());
   RefreshEachSecond(runtime.executor(), [&metrics] { metrics.Refresh(); });

@@ -12,7 +12,7 @@ namespace satrap {
 
 struct PsCounts {
   uint64_t lookup_keys = 0;
-  uint64_t absent_keys = 0;  // of them
+  uint64_t absent_keys = 0;  // among lookup_keys
   uint64_t updates = 0;      // applied
   uint64_t update_keys = 0;
   uint64_t rows_created = 0;

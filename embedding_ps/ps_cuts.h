@@ -1,8 +1,8 @@
 // PsCuts keeps the cuts of an embedding PS by their numbers: it begins, awaits and abandons them as
 // rank 0 asks (BeginCut, AwaitCut, AbandonCut in proto/control.proto). CutWriter does the work.
 //
-// Numbers ascend. A number is begun once; a higher one abandons an unfinished cut, and a lower one
-// is refused, as is one that was abandoned before it began: it is a late copy.
+// Numbers ascend. A number is begun once, and a higher one abandons an unfinished cut. A lower
+// number is refused, as is one that was abandoned before it began: the request is a late copy.
 //
 // Thread-safe. Callbacks run outside the lock.
 
@@ -29,10 +29,10 @@ class PsCuts {
   struct Counts {
     uint64_t begun = 0;
     uint64_t abandoned = 0;
-    uint64_t rows_copied = 0;  // before an Update changed them; of cuts that have ended
+    uint64_t rows_copied = 0;  // copied before an Update changed them, in cuts that have ended
     uint64_t bytes_copied = 0;
     uint64_t bytes_written = 0;  // to files that were made durable
-    double seconds = 0;          // from marks to the ends of writing
+    double seconds = 0;          // from the marks to the end of writing
   };
 
   // `options`: all but the directory. Tables, executor, file system and kill points must outlive
@@ -46,11 +46,11 @@ class PsCuts {
   // Marks all rows and begins to write them to `directory`. `ended` runs when nothing is written
   // any more. REQUIRES: IsNew(cut), and no row is being changed
   void Begin(uint64_t cut, const std::string& directory, absl::AnyInvocable<void()> ended);
-  // Answers when the cut has ended, as proto/control.proto says. An older cut than the newest has
-  // been abandoned. FAILED_PRECONDITION: no cut of this number or a higher one is known.
+  // Answers when the cut has ended, as proto/control.proto says. A cut older than the newest one is
+  // answered as abandoned. FAILED_PRECONDITION: no cut of this number or a higher one is known.
   using Awaited = absl::AnyInvocable<void(absl::StatusOr<AwaitCutAnswer>)>;
   void Await(uint64_t cut, Awaited answer);
-  // Answers when nothing of the cut is written any more, and none of it ever will.
+  // Answers when nothing of the cut is being written, and nothing of it ever will be.
   void Abandon(uint64_t cut, absl::AnyInvocable<void()> answer);
 
   // Abandons what is being written: the tables are about to be replaced.
@@ -71,7 +71,7 @@ class PsCuts {
   const CutWriter::Options options_;
   mutable Mutex mutex_;
   uint64_t newest_ GUARDED_BY(mutex_) = 0;                    // begun or abandoned
-  bool begun_ GUARDED_BY(mutex_) = false;                     // the newest
+  bool begun_ GUARDED_BY(mutex_) = false;                     // whether newest_ was begun
   absl::optional<AwaitCutAnswer> answer_ GUARDED_BY(mutex_);  // of the newest, once it has ended
   std::map<uint64_t, Running> running_ GUARDED_BY(mutex_);
   Counts counts_ GUARDED_BY(mutex_);

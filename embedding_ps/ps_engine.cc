@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/chunk/chunk.h"
 #include "common/config/batch_scaling.h"
 #include "common/rpc/control_methods.h"
 #include "common/rpc/header.h"
@@ -224,7 +225,7 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const LookupHeader& header, const 
   answer.set_dtype(dtype);
   // Check the whole request before anything is allocated for its answer.
   ASSIGN_OR_RETURN(const std::vector<TableLookup> lookups,
-                   DecodeLookup(header, payload, ownership_, dtype, job_.max_message_bytes()));
+                   DecodeLookup(header, payload, ownership_, dtype, rpc::kLargestMessageBytes));
   // Lay the answer out: for each table a section of values and one of presence bits.
   rpc::PayloadBuilder builder;
   for (const TableLookup& lookup : lookups) {
@@ -318,8 +319,8 @@ void PsEngine::UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeade
 
 void PsEngine::FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::Message> answer) {
   {
-    // Before the answer is sent: a caller that has it may request a load at once, which must not
-    // find this Update open.
+    // Counted before the answer is sent: a caller that has it may request a load at once, which
+    // must not find this Update open.
     MutexLock lock(&mutex_);
     --open_updates_;
   }
@@ -352,7 +353,7 @@ void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader&
   for (const StepCollector::Part& part : complete->parts) calls.push_back(part.call);
   absl::StatusOr<StepSum> sum = SumStep(*std::move(complete), ownership_);
   if (!sum.ok()) {
-    // No rank makes the step, so each is told.
+    // No rank makes the step, so every rank gets the error.
     for (const rpc::PendingAnswer& part : calls) FinishUpdate(part, sum.status());
     return;
   }
@@ -383,14 +384,14 @@ void PsEngine::ApplySum(StepSum sum, float clip_factor,
   for (const TableGradient& table : sum.tables) {
     Apply(context, table.table, table.keys, table.gradients, table.sample_counts);
   }
-  // Rows that the step does not hold come last, and before the answers: the next step's Lookups see
-  // them.
+  // Rows that the step does not hold are swept last, but before the answers, so that Lookups of the
+  // next step see them swept.
   SweepTables(tables_, context, job_.embedding_ps().threads(), options_.executor,
               [this, sum = std::move(sum), done = std::move(done)]() mutable {
                 updates_ += sum.parts.size();
                 for (const auto& part : sum.parts) data_time_.Add(part.update.data_time_ms);
-                // Before any answer: a rank that has its answer may send a Lookup of the next step
-                // at once, and that Lookup is refused unless this step is counted.
+                // Counted before any answer: a rank that has its answer may send a Lookup of the
+                // next step at once, and that Lookup is refused unless this step is counted.
                 {
                   MutexLock lock(&mutex_);
                   ++applied_steps_;

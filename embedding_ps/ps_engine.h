@@ -21,7 +21,7 @@
 // A request that breaks the contract is refused with INVALID_ARGUMENT, one from another job or
 // generation with FAILED_PRECONDITION. Neither changes anything.
 //
-// Thread-safe. Nothing blocks but tasks of the disk executor, on files; none waits for another.
+// Thread-safe. Only tasks of the disk executor block, on files; none of them waits for another.
 
 #ifndef SATRAP_EMBEDDING_PS_PS_ENGINE_H_
 #define SATRAP_EMBEDDING_PS_PS_ENGINE_H_
@@ -64,12 +64,12 @@ class PsEngine final : public rpc::Handler {
     Executor* executor = nullptr;
     // For tasks that block on files, `threads` of the job at a time; may be the same.
     Executor* disk_executor = nullptr;
-    // For loads, beside which this PS does nothing else; null: disk_executor.
+    // For loads, during which this PS does nothing else; null: disk_executor.
     Executor* load_executor = nullptr;
     FileSystem* file_system = DiskFileSystem();
     KillPoints* kill_points = nullptr;  // may be null
     uint64_t first_step = 0;            // the number of steps that are counted already
-    google::protobuf::RepeatedPtrField<FrozenSteps> frozen_steps;  // of them, by table
+    google::protobuf::RepeatedPtrField<FrozenSteps> frozen_steps;  // of those steps, by table
     rpc::RpcTimeouts timeouts;
     SparseOptimizerFactory new_optimizer = NewSparseOptimizer;
   };
@@ -82,8 +82,9 @@ class PsEngine final : public rpc::Handler {
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
-  // Begins with the rows of the cut in `directory`. `done` gets OK, or an error of checkpoint/
-  // load_tables.h; it runs in a task of the disk executor. REQUIRES: before any call is served
+  // Loads the rows of the cut in `directory`, with which this PS begins. `done` gets OK, or an
+  // error of checkpoint/load_tables.h; it runs in a task of the disk executor. REQUIRES: before any
+  // call is served
   void Load(const std::string& directory, absl::AnyInvocable<void(absl::Status)> done);
   // Creates those rows of FeatureConfig.preload_ids that this PS owns. REQUIRES: as Load
   void Preload();
@@ -122,17 +123,18 @@ class PsEngine final : public rpc::Handler {
   const std::vector<std::unique_ptr<EmbeddingTable>> tables_;  // in the order of JobConfig.tables
   rpc::CallReceiver lookup_receiver_;                          // of embedding workers
   rpc::CallReceiver update_receiver_, apply_receiver_;  // of ranks: their numbers are passed on
-  // Of rank 0.
+  // These take calls of rank 0.
   rpc::CallReceiver begin_cut_receiver_, await_cut_receiver_, abandon_cut_receiver_, load_receiver_;
   PsCuts cuts_;
 
   Mutex mutex_;
   StepCollector collector_ GUARDED_BY(mutex_);
   ClippedStep clipped_ GUARDED_BY(mutex_);
-  // Ordered steps that the tables have: collector_.step(), less the one that is being applied.
+  // The number of ordered steps in the tables: collector_.step(), less the one that is being
+  // applied.
   uint64_t applied_steps_ GUARDED_BY(mutex_);
   // A load or a cut may begin while no Update is open, and an Update while no load runs.
-  int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted, not answered; and a step that waits
+  int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted, not answered; or a step that waits
   bool loading_ GUARDED_BY(mutex_) = false;
   bool load_failed_ GUARDED_BY(mutex_) = false;  // and left no rows
   bool touched_ GUARDED_BY(mutex_) = false;      // the tables, by anything but a warm start

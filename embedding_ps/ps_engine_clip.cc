@@ -28,10 +28,10 @@ void PsEngine::TellSquares(StepSum sum) {
     tables_[table.table]->AddSquares(table.keys, table.gradients, table.sample_counts, context,
                                      &squares);
   }
-  AddSquaresOfOthers(tables_, context, job_.embedding_ps().threads(), options_.executor, squares,
-                     [this, sum = std::move(sum)](const ExactSum& all) mutable {
-                       AwaitApplyStep(std::move(sum), all);
-                     });
+  AddIdleSquares(tables_, context, job_.embedding_ps().threads(), options_.executor, squares,
+                 [this, sum = std::move(sum)](const ExactSum& all) mutable {
+                   AwaitApplyStep(std::move(sum), all);
+                 });
 }
 
 void PsEngine::AwaitApplyStep(StepSum sum, const ExactSum& squares) {

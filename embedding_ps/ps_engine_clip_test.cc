@@ -183,7 +183,7 @@ struct Trained {
   }
 };
 
-// Three steps of two ranks with random gradients, clipped as embedding workers do it.
+// Trains three steps of two ranks with random gradients, clipped as embedding workers clip them.
 Trained Train(JobConfig job) {
   const int num_ps = job.embedding_ps().replicas();
   Pss pss(job);
@@ -210,7 +210,7 @@ Trained Train(JobConfig job) {
         pss.Call(ps, rpc::kUpdate, call.Message(), &answers);
       }
     }
-    // Rank 0's come last, and each PS then answers both.
+    // Rank 0's Updates come last, and each PS then answers both ranks.
     ExactSum total;
     for (int ps = 0; ps < num_ps; ++ps) {
       EXPECT_TRUE(rpc::AddSquares(answers[2 * ps].value(), &total).ok());
@@ -252,8 +252,8 @@ TEST(ClippedPsEnginesTest, GiveTheSameBitsForAnyNumberOfPssAndShards) {
   }
 }
 
-// One key, one part: the order of a row's step is the segment's rules, the squares, the factor, the
-// optimizer.
+// With one key and one part, a row's step consists of the segment's rules, the squares, the factor
+// and the optimizer, in this order.
 TEST(ClippedPsEnginesTest, StepARowAsAScalarReferenceDoes) {
   JobConfig job = ClippedJob(1, 1);
   job.mutable_tables(0)->mutable_segments(0)->set_l2(0.5f);
@@ -329,7 +329,7 @@ TEST(ClippedPsEnginesTest, StepRowsThatNoSampleHoldsAsAScalarReferenceDoes) {
       EXPECT_NEAR(got, squares, 1e-5 * squares) << step;
       const float factor = ClipFactor(1, got);
       const double wanted = std::min(1.0, 1 / std::sqrt(squares));
-      // Attempts of other calls apply it no second time, to no row.
+      // ApplyStep under other call numbers does not apply the step to any row again.
       for (const uint64_t number : {2 * step + 1, 2 * step + 2}) {
         ASSERT_TRUE(pss.CallAndWait(0, rpc::kApplyStep, ApplyStepOf(0, step, factor, number)).ok());
       }

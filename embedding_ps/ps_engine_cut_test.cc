@@ -1,4 +1,4 @@
-// Cuts and loads as rank 0 asks for them.
+// Tests cuts and loads as rank 0 requests them.
 
 #include <stdlib.h>
 
@@ -132,7 +132,7 @@ class PsEngineCutTest : public testing::Test {
 TEST_F(PsEngineCutTest, ACutIsTheRowsAtItsMarkAndAnotherProcessBeginsFromIt) {
   ASSERT_TRUE(Update({1, 2, 3}).ok());
   ASSERT_TRUE(BeginCut(1).ok());
-  // Before anything of the cut is written.
+  // These Updates come before anything of the cut is written.
   ASSERT_TRUE(Update({5, 5, 5}).ok());
   const UpdateCall other = UpdateOf(JobConfig::HYBRID, 0, updates_++, {9}, {1, 1, 1});
   ASSERT_TRUE(pss_->CallAndWait(0, rpc::kUpdate, other.Message()).ok());
@@ -200,7 +200,7 @@ TEST_F(PsEngineCutTest, ACutIsRefusedWhileAnUpdateIsOpen) {
   const auto keep = [](Answers* answers) {
     return [answers](absl::StatusOr<rpc::Message> got) { answers->push_back(std::move(got)); };
   };
-  // Neither has run when the other arrives.
+  // Neither call has run when the other one arrives.
   pss_->engine().Handle(rpc::kBeginCut, Numbered(CutOf(1)), keep(&begun));
   pss_->engine().Handle(rpc::kUpdate, UpdateOfSeven({1, 1, 1}), keep(&updated));
   pss_->executor().RunReady();
@@ -289,7 +289,7 @@ TEST_F(PsEngineCutTest, AbandonCutIsAnsweredWhenNothingIsWrittenAnyMore) {
   for (const std::string& name : names) {
     EXPECT_EQ(name.find("partial"), std::string::npos) << name;
   }
-  // Of a cut that has ended, or was never begun, at once.
+  // A cut that has ended is abandoned at once.
   SendAbandon(1, &abandoned);
   EXPECT_EQ(abandoned.size(), 2u);
 }
@@ -332,10 +332,10 @@ TEST_F(PsEngineCutTest, ATrainingTakesOfItsFirstModelWhatItMay) {
   ASSERT_TRUE(Load().ok());
   EXPECT_EQ(Seven(), (Row{1, 1, 1}));
   ASSERT_TRUE(Update({.5, .5, .5}).ok());
-  // The best cut, for the test pass: it is the run's own, and whole.
+  // This is the best cut, loaded for the test pass: a complete cut of the run's own.
   ASSERT_TRUE(Load().ok());
   EXPECT_EQ(Seven(), (Row{0, 0, 0}));
-  // Another optimizer, which a cut of the run's own never has.
+  // The table now has another optimizer than the model. That never happens with the run's own cuts.
   job.mutable_warm_start()->clear_only();
   job.mutable_tables(0)->mutable_segments(0)->mutable_optimizer()->mutable_adam();
   Begin(job);
@@ -348,8 +348,8 @@ TEST_F(PsEngineCutTest, ATrainingTakesOfItsFirstModelWhatItMay) {
   EXPECT_EQ(Load().code(), absl::StatusCode::kFailedPrecondition) << "it scores the model as it is";
 }
 
-// One PS has loaded the model, another has not found it any more, and rank 0 has all of them load a
-// newer one.
+// One PS has loaded the model, another no longer found it, so rank 0 makes all of them load a newer
+// one.
 TEST_F(PsEngineCutTest, TheModelThatARunBeginsWithMayBeLoadedAgainUntilSomethingIsTrained) {
   SaveACut();
   JobConfig job = job_;

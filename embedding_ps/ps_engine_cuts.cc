@@ -13,8 +13,8 @@ namespace satrap {
 
 absl::Status PsEngine::BeginCut(const BeginCutRequest& request) {
   const uint64_t cut = request.cut();
-  // Marks are made under the lock that finds no open Update, and an Update is admitted under it: no
-  // row changes while the tables are marked one after another.
+  // Rows are marked only if no Update is open, and under the lock that an Update needs to be
+  // admitted, so no row changes while the tables are marked one after another.
   MutexLock lock(&mutex_);
   ASSIGN_OR_RETURN(const bool is_new, cuts_.IsNew(cut));
   if (!is_new) return absl::OkStatus();
@@ -62,8 +62,8 @@ void PsEngine::LoadTables(const std::string& directory, bool from_model, rpc::Ca
     }
   }
   if (!refused.ok()) return done(refused);
-  // Of a run that starts from a model, the first load is that model's. Later ones are of the run's
-  // own cuts, which have all of its tables.
+  // In a run that starts from a model, the first load reads that model. Later loads read cuts of
+  // the run's own, which have all of its tables.
   const bool warm = from_model && is_first;
   LoadOptions load;
   if (warm) load.warm_start = job_.warm_start();
@@ -76,8 +76,7 @@ void PsEngine::LoadTables(const std::string& directory, bool from_model, rpc::Ca
   cuts_.AbandonAll(absl::AbortedError("the tables were loaded"));
   satrap::LoadTables(
       load, [this, is_first, warm, done = std::move(done)](const LoadResult& result) mutable {
-        // Before Updates are admitted. The model may lack rows that this job begins
-        // with.
+        // Preloads before Updates are admitted. The model may lack rows that this job begins with.
         if (warm && result.status.ok()) Preload();
         OnLoaded(result, is_first, warm);
         if (!result.status.ok()) return done(result.status);
@@ -92,8 +91,9 @@ void PsEngine::OnLoaded(const LoadResult& result, bool is_first, bool warm) {
   loading_ = false;
   // A load that failed before it took anything from the tables changes nothing.
   if (!result.replaced) return;
-  // If the model that the run begins with vanishes while the PSs load it, rank 0 has all of them
-  // load another one, also those that were done: until the first Update that is a first load, too.
+  // If the model that the run begins with vanishes while the PSs load it, rank 0 makes all of them
+  // load another one, even those that had finished. Until the first Update such a load counts as a
+  // first load, too.
   if (!warm) touched_ = true;
   // After an error no Update may build on the tables, until another load fills them.
   load_failed_ = !result.status.ok();

@@ -120,8 +120,8 @@ TEST_F(OrderedPsEngineTest, LoadIsRefusedWhileAStepIsCollected) {
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-// Three ranks with random gradients of keys that all share, sent to `num_ps` PSs in the order of
-// `order`, for three steps.
+// Trains three steps of three ranks with random gradients of keys that all share, sent to `num_ps`
+// PSs in the order of `order`.
 std::map<uint64_t, std::vector<float>> TrainOrdered(int num_ps,
                                                     const std::vector<uint32_t>& order) {
   JobConfig job = PsTestJob(JobConfig::SYNC, 3, num_ps);

@@ -1,4 +1,5 @@
-// What the rules of segments do with the parts of a step: L2, clipping, CowClip, batch scaling.
+// Tests what the rules of segments do with the parts of a step: L2, clipping, CowClip, batch
+// scaling.
 
 #include <map>
 #include <vector>
@@ -23,7 +24,7 @@ JobConfig CowClipJob(JobConfig::Mode mode, int num_ps) {
 }
 
 // The limit is for the sum over the global batch: 4 samples * .25. It does not matter which part
-// counts them: a candidate, which all parts have, is counted by the first one.
+// counts the samples: a candidate, which all parts have, is counted by the first part.
 TEST(PsEngineRulesTest, CowClipClipsTheSumOfAnOrderedStepOnce) {
   for (const std::vector<uint32_t>& counts : {std::vector<uint32_t>{1, 3}, {4, 0}}) {
     Pss pss(CowClipJob(JobConfig::SYNC, 1));
@@ -50,12 +51,12 @@ TEST(PsEngineRulesTest, CowClipClipsEachPartOfAHybridStepByItsOwnCount) {
     ASSERT_TRUE(pss.CallAndWait(0, rpc::kUpdate, call.Message()).ok());
     const std::vector<float> row = pss.Rows({7})[7];
     if (rank > 0) continue;
-    // The part is (3, 4 | .5), of norms 5 and .5, and may pull by .25.
+    // The part is (3, 4 | .5), of norms 5 and .5, and its limit is .25.
     EXPECT_FLOAT_EQ(row[0], -0.15f);
     EXPECT_FLOAT_EQ(row[1], -0.2f);
     EXPECT_FLOAT_EQ(row[2], -0.25f);
   }
-  // 3 * max(|w|, .25) = .75 more.
+  // The second part has a limit of 3 * max(|w|, .25) = .75.
   const std::vector<float> row = pss.Rows({7})[7];
   EXPECT_FLOAT_EQ(row[0], -0.6f);
   EXPECT_FLOAT_EQ(row[1], -0.8f);
@@ -102,7 +103,7 @@ TEST(PsEngineRulesTest, AHybridPartHasItsShareOfTheClipNormAndMustTellItsWeight)
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_NE(status.message().find("weight: the clip norm of table 4"), absl::string_view::npos)
       << status;
-  // A quarter of the step: (3, 4) is clipped to a norm of .5.
+  // The part is a quarter of the step: (3, 4) is clipped to a norm of .5.
   call.header.set_weight(2);
   call.header.mutable_call()->set_number(2);
   ASSERT_TRUE(pss.CallAndWait(0, rpc::kUpdate, call.Message()).ok());

@@ -33,10 +33,10 @@ using Answers = std::vector<absl::StatusOr<rpc::Message>>;
 // The embedding PSs of one job, and a caller of them.
 class Pss {
  public:
-  // `disk_executor` is not owned; the calls' own if null.
+  // `disk_executor` is not owned; null: the executor of the calls is used.
   explicit Pss(const JobConfig& job, Executor* disk_executor = nullptr,
                SparseOptimizerFactory new_optimizer = NewSparseOptimizer);
-  // Engines with `options`, but for envelope, index and executors.
+  // Engines with `options`, except for envelope, index and executors.
   Pss(const JobConfig& job, Executor* disk_executor, PsEngine::Options options);
 
   PsEngine& engine(int i = 0) { return *engines_[i]; }
@@ -46,7 +46,7 @@ class Pss {
   void Call(int ps, const rpc::Method& method, rpc::Message request, Answers* answers);
   absl::StatusOr<rpc::Message> CallAndWait(int ps, const rpc::Method& method, rpc::Message request);
 
-  // Values of `keys`, each asked of the PS that owns it.
+  // The rows of `keys`, each read from the PS that owns it.
   std::map<uint64_t, std::vector<float>> Rows(const std::vector<uint64_t>& keys,
                                               bool training = true);
 
@@ -59,7 +59,7 @@ class Pss {
   std::vector<std::unique_ptr<PsEngine>> engines_;
 };
 
-// An Update under construction, right in all points until a test makes it wrong.
+// An Update under construction, valid until a test breaks it.
 struct UpdateCall {
   UpdateHeader header;
   Buffer payload;

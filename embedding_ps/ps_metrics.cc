@@ -36,7 +36,7 @@ void PsMetrics::Refresh() {
   RaiseTo(cut_bytes_copied_, counts.cuts.bytes_copied);
   RaiseTo(cut_bytes_written_, counts.cuts.bytes_written);
   RaiseTo(cut_seconds_, counts.cuts.seconds);
-  // There is no gauge before an Update had a time: a 0 would be taken for 1970.
+  // There is no gauge before an Update has a time: a 0 would be read as 1970.
   if (counts.data_time_ms.has_value()) {
     registry_
         ->AddGauge("satrap_data_time_seconds", "Latest time of the records that updated the rows")

@@ -2,7 +2,7 @@
 // of the payload do not overlap. The memory that a request costs is then bounded by its own bytes:
 // one section cannot stand for the keys of many tables.
 //
-// Not thread-safe; one object a request.
+// Not thread-safe; one object per request.
 
 #ifndef SATRAP_EMBEDDING_PS_REQUEST_TABLES_H_
 #define SATRAP_EMBEDDING_PS_REQUEST_TABLES_H_

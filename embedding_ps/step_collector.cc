@@ -74,7 +74,7 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
       SummedTable& to = sums[from.table];
       for (size_t i = 0; i < from.keys.size(); ++i) {
         const float* gradient = from.gradients.data() + i * row_values;
-        // Once a part's counts are missing the sums are not known; they are dropped at the end.
+        // If a part's counts are missing, the sums are unknown and dropped at the end.
         const uint32_t count = from.sample_counts.empty() ? 0 : from.sample_counts[i];
         // Parts are visited in order, so each sum is built in part order. The first gradient of a
         // key is copied, so that a key of a single part keeps its bits.
@@ -103,7 +103,7 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
 
 namespace {
 
-// A count of 0 means "no sample" to a rule, and would be taken for one that is missing.
+// To a rule a count of 0 means "no sample", and it could not be told from a missing count.
 absl::Status CheckCounts(const StepSum& sum, const TableOwnership& ownership) {
   for (const TableGradient& table : sum.tables) {
     if (!ownership.tables[table.table].needs_sample_counts) continue;

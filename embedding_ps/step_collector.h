@@ -42,8 +42,7 @@ class StepCollector {
   // finite flag, learning-rate factor or dense squares differ from those of the other parts.
   absl::Status Add(const StepHeader& header, uint32_t part_index, Part part);
 
-  // Once all parts have arrived: takes them, in part order, and begins the next step. nullopt
-  // before.
+  // Takes the parts, in part order, and begins the next step. nullopt until all parts have arrived.
   struct Complete {
     StepHeader header;
     std::vector<Part> parts;
@@ -74,11 +73,11 @@ struct StepSum {
   StepHeader header;
   std::vector<StepCollector::Part> parts;
   std::vector<SummedTable> sums;
-  std::vector<TableGradient> tables;  // of a step that is not finite none
+  std::vector<TableGradient> tables;  // none if the step is not finite
 };
 // A single part needs no sums, so its gradients stay where they arrived. INVALID_ARGUMENT if a
-// table needs sample counts, and those of a key add up to 0: of parts that share their candidates
-// one counts them, so a part may have 0 for a key, and the step may not.
+// table needs sample counts, but those of a key add up to 0. A part may have 0 for a key, because
+// only one of the parts that share candidates counts them; a step may not.
 absl::StatusOr<StepSum> SumStep(StepCollector::Complete step, const TableOwnership& ownership);
 
 }  // namespace satrap

@@ -141,7 +141,7 @@ TEST(SumStepTest, ACountOfZeroIsOneThatAnotherPartHasCounted) {
   EXPECT_TRUE(sum({0, 0}, {0, 0}).ok()) << "nothing reads them";
 }
 
-// (2^24 + 1) + 1 is 2^24 in f32, 1 + 1 + 2^24 is 2^24 + 2: only part order gives the first.
+// (2^24 + 1) + 1 is 2^24 in f32, but (1 + 1) + 2^24 is 2^24 + 2: only part order gives the first.
 TEST(SumPartsTest, SumsInPartOrder) {
   std::vector<StepCollector::Part> parts;
   for (const float gradient : {16777216.0f, 1.0f, 1.0f}) {

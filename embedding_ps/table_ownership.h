@@ -18,7 +18,7 @@ struct TableOwnership {
   struct Table {
     uint32_t id = 0;
     int row_values = 0;
-    // As EmbeddingTable.
+    // The values of EmbeddingTable's methods of these names.
     bool needs_sample_counts = false;
     bool needs_part_share = false;
   };

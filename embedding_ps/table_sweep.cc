@@ -35,7 +35,7 @@ struct Pass {
   Task done;
 };
 
-// A task may come when all is over: it must not touch a table then.
+// A task may run after all shards were visited, and must not touch a table then.
 void Run(Pass& pass) {
   for (size_t i; (i = pass.next++) < pass.shards.size();) {
     pass.visit(pass.shards[i]);
@@ -73,20 +73,21 @@ void SweepTables(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
       std::move(done));
 }
 
-void AddSquaresOfOthers(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
-                        const StepContext& context, int threads, Executor* executor,
-                        const ExactSum& squares, absl::AnyInvocable<void(const ExactSum&)> done) {
+void AddIdleSquares(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
+                    const StepContext& context, int threads, Executor* executor,
+                    const ExactSum& squares, absl::AnyInvocable<void(const ExactSum&)> done) {
   const auto total = std::make_shared<Total>();
   {
     MutexLock lock(&total->mutex);
     total->squares = squares;
   }
   VisitShards(
-      ShardsOf(tables, [](const EmbeddingTable& table) { return table.others_have_gradients(); }),
+      ShardsOf(tables,
+               [](const EmbeddingTable& table) { return table.idle_rows_have_gradients(); }),
       threads, executor,
       [context, total](const Shard& at) {
         ExactSum of_shard;
-        at.table->AddSquaresOfOthers(at.shard, context, &of_shard);
+        at.table->AddIdleSquares(at.shard, context, &of_shard);
         MutexLock lock(&total->mutex);
         for (const double term : of_shard.Terms()) total->squares.Add(term);
       },

@@ -1,6 +1,6 @@
-// What a step does with those rows of tables with semantics GLOBAL that no sample of it holds: they
-// take their step, with a gradient of 0, and with L2 of mode DENSE they count in the norm of all
-// gradients (JobConfig.gradient_clip_norm).
+// Applies a step to those rows of tables with semantics GLOBAL that no sample of the step holds:
+// they take their step with a gradient of 0, and with L2 of mode DENSE they count in the norm of
+// all gradients (JobConfig.gradient_clip_norm).
 //
 // Thread-safe: functions of their arguments.
 
@@ -24,12 +24,13 @@ namespace satrap {
 void SweepTables(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
                  const StepContext& context, int threads, Executor* executor, Task done);
 
-// The same way, reads those of `tables` whose others_have_gradients(), and runs `done` with
-// `squares` and the squares of their gradients. REQUIRES: EmbeddingTable::AddSquares has run for
-// all keys of the step, and until `done` nothing updates the tables
-void AddSquaresOfOthers(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
-                        const StepContext& context, int threads, Executor* executor,
-                        const ExactSum& squares, absl::AnyInvocable<void(const ExactSum&)> done);
+// Reads, in the same way, those of `tables` whose idle_rows_have_gradients(), and runs `done` with
+// `squares` plus the squares of the gradients of their idle rows. REQUIRES:
+// EmbeddingTable::AddSquares has run for all keys of the step, and until `done` nothing updates the
+// tables
+void AddIdleSquares(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
+                    const StepContext& context, int threads, Executor* executor,
+                    const ExactSum& squares, absl::AnyInvocable<void(const ExactSum&)> done);
 
 }  // namespace satrap
 

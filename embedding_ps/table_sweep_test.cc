@@ -124,7 +124,7 @@ std::unique_ptr<EmbeddingTable> NewDecayedTable() {
   return *std::move(table);
 }
 
-TEST(AddSquaresOfOthersTest, AnyNumberOfThreadsGivesTheSameBits) {
+TEST(AddIdleSquaresTest, AnyNumberOfThreadsGivesTheSameBits) {
   std::vector<std::unique_ptr<EmbeddingTable>> tables;
   tables.push_back(NewTable(TableConfig::GLOBAL));
   for (int i = 0; i < 2; ++i) tables.push_back(NewDecayedTable());
@@ -133,7 +133,7 @@ TEST(AddSquaresOfOthersTest, AnyNumberOfThreadsGivesTheSameBits) {
   ExactSum wanted = held;
   for (const int table : {2, 1}) {
     for (int shard = 4; shard >= 0; --shard) {
-      tables[table]->AddSquaresOfOthers(shard, StepOne(), &wanted);
+      tables[table]->AddIdleSquares(shard, StepOne(), &wanted);
     }
   }
   EXPECT_GT(wanted.Rounded(), 100);
@@ -142,7 +142,7 @@ TEST(AddSquaresOfOthersTest, AnyNumberOfThreadsGivesTheSameBits) {
     Mutex mutex;
     CondVar condition;
     std::vector<double> got;
-    AddSquaresOfOthers(tables, StepOne(), threads, &executor, held, [&](const ExactSum& squares) {
+    AddIdleSquares(tables, StepOne(), threads, &executor, held, [&](const ExactSum& squares) {
       MutexLock lock(&mutex);
       got.push_back(squares.Rounded());
       condition.NotifyAll();
@@ -153,15 +153,15 @@ TEST(AddSquaresOfOthersTest, AnyNumberOfThreadsGivesTheSameBits) {
   }
 }
 
-TEST(AddSquaresOfOthersTest, EndsAtOnceWithoutATableThatHasSome) {
+TEST(AddIdleSquaresTest, EndsAtOnceWithoutATableThatHasSome) {
   std::vector<std::unique_ptr<EmbeddingTable>> tables;
   tables.push_back(NewTable(TableConfig::GLOBAL));
   ManualExecutor executor;
   ExactSum held;
   held.Add(3);
   double got = 0;
-  AddSquaresOfOthers(tables, StepOne(), 3, &executor, held,
-                     [&got](const ExactSum& squares) { got = squares.Rounded(); });
+  AddIdleSquares(tables, StepOne(), 3, &executor, held,
+                 [&got](const ExactSum& squares) { got = squares.Rounded(); });
   EXPECT_EQ(got, 3);
 }
 

@@ -27,14 +27,15 @@ struct EmbeddingLayout {
   struct Table {
     uint32_t id = 0;  // TableConfig.id
     size_t row_values = 0;
-    // Its features, grouped by id space: features of one group share rows. Groups are in the order
-    // of their first feature.
+    // The table's features, grouped by id space: features of one group share rows. Groups are in
+    // the order of their first feature.
     std::vector<std::vector<int>> id_spaces;
     bool has_rows = false;    // some feature of it is sent as ROWS
     bool has_pooled = false;  // some feature of it is POOLED
   };
 
-  // Whose items are candidates (CandidatesConfig): a ROWS feature with one id a sample. -1: none.
+  // The feature whose items are candidates (CandidatesConfig), a ROWS feature with one id per
+  // sample; -1: there is none.
   int candidate_feature = -1;
   std::vector<Feature> features;  // in the order of DataConfig.features
   std::vector<Table> tables;      // in the order of JobConfig.tables

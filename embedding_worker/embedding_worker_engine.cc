@@ -151,7 +151,7 @@ absl::Status EmbeddingWorkerEngine::CheckPutBatch(const PutBatchHeader& header) 
 
 void EmbeddingWorkerEngine::RunPutBatch(const PendingAnswer& call, PutBatchHeader header,
                                         Buffer payload) {
-  // Without a part it is the end marker of the loader's epoch.
+  // Without a part the call is the end marker of the loader's epoch.
   if (header.has_part()) {
     if (absl::Status status = CheckPutBatch(header); !status.ok()) return call.Finish(status);
     options_.executor->Post(
@@ -265,7 +265,7 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
 void EmbeddingWorkerEngine::LookUp(Stream stream, const StreamQueue::Delivery& delivery) {
   uint64_t handle;
   {
-    // Outstanding from here on, not from the answer: the rank may push as soon as it is answered.
+    // The part is outstanding from here on: the rank may push as soon as it has the answer.
     MutexLock lock(&mutex_);
     handle = next_handle_++;
     outstanding_.emplace(handle, Outstanding{delivery.part, stream, delivery.request.call.sender});
@@ -281,7 +281,7 @@ void EmbeddingWorkerEngine::LookUp(Stream stream, const StreamQueue::Delivery& d
                  options_.on_failure(answers.status());
                  return delivery.request.call.Finish(answers.status());
                }
-               // A task, because this may be a thread of gRPC, which must not gather and pool.
+               // Posted, because this may be a thread of gRPC, which must not gather and pool.
                options_.executor->Post([this, delivery, handle, answers = *std::move(answers)] {
                  AnswerPart(delivery, handle, answers);
                });
@@ -381,9 +381,10 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
     call.Finish(rpc::MessageOf(answer));
   };
   Reach(KillPoint::WORKER_BEFORE_UPDATE, options_.kill_points);
-  // A part without keys (of zero samples, or not finite) needs no PS in hybrid mode.
+  // A part without keys (without samples, or of a step that is not finite) needs no PS in hybrid
+  // mode.
   if (updates->requests.empty()) return pushed(absl::OkStatus(), {});
-  // A step that is not finite changes nothing, so its first half is all of it.
+  // A step that is not finite changes nothing, so it has no second half.
   const bool clips = clip_norm_ > 0 && header.step().finite();
   ps_.Update(header.call(), std::move(updates->requests),
              [this, clips, pushed = std::move(pushed), id = header.call(),

@@ -59,7 +59,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
     Executor* executor = nullptr;
     rpc::RpcTimeouts timeouts;
     CandidateList candidates;  // of a job that needs one (NeedsCandidateList)
-    RunPosition position;      // from which the train stream goes on; empty: from the beginning
+    RunPosition position;      // the train stream continues from here; empty: from the beginning
     KillPoints* kill_points = nullptr;             // null: none
     std::function<void(absl::Status)> on_failure;  // the FailureSink: ends the job
     // Changed only by the simulation, which shows that the other scope deadlocks.
@@ -72,13 +72,13 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
     uint64_t parts = 0;  // planned so far, and their ids and unique keys
     uint64_t ids = 0, keys = 0;
     uint64_t pushes = 0;           // applied so far
-    uint64_t gradient_values = 0;  // sent on for those pushes; and of them:
+    uint64_t gradient_values = 0;  // sent to PSs for those pushes; `losses` are among them
     rpc::WireLosses losses;
   };
 
-  // INVALID_ARGUMENT if there are not as many channels as PSs, or the candidates do not serve.
-  // Nothing in `options` is owned; all must outlive the engine, and the engine its tasks and calls.
-  // REQUIRES: a validated job
+  // INVALID_ARGUMENT if there are not as many channels as PSs, or CandidateSource refuses the
+  // candidates. Nothing in `options` is owned; all must outlive the engine, and the engine its
+  // tasks and calls. REQUIRES: a validated job
   static absl::StatusOr<std::unique_ptr<EmbeddingWorkerEngine>> Create(const JobConfig& job,
                                                                        Options options);
 
@@ -118,7 +118,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   // NOT_FOUND unless the handle is outstanding at `rank`, INVALID_ARGUMENT unless of `stream`.
   absl::StatusOr<Outstanding> Find(uint64_t handle, uint32_t rank, Stream stream) const
       REQUIRES(mutex_);
-  // Takes the part out. Errors as Find.
+  // Removes the outstanding part. Errors as Find.
   absl::Status Release(uint64_t handle, uint32_t rank, Stream stream) EXCLUDES(mutex_);
 
   std::unique_ptr<PlanScratch> TakeScratch();
@@ -145,7 +145,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   std::array<StreamQueue, 3> queues_ GUARDED_BY(mutex_);                       // by Stream
   absl::flat_hash_map<uint64_t, Outstanding> outstanding_ GUARDED_BY(mutex_);  // by handle
   uint64_t next_handle_ GUARDED_BY(mutex_) = 1;
-  std::vector<std::unique_ptr<PlanScratch>> scratch_ GUARDED_BY(mutex_);  // at most one a thread
+  std::vector<std::unique_ptr<PlanScratch>> scratch_ GUARDED_BY(mutex_);  // at most one per thread
   Progress counts_ GUARDED_BY(mutex_);  // the running counts; progress() fills in the others
 };
 

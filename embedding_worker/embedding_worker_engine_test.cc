@@ -262,7 +262,7 @@ TEST_F(OrderedEngineTest, AStepThatIsNotFiniteSendsEmptyUpdates) {
   EXPECT_FALSE(Updates()[0].header.step().finite());
 }
 
-// There are three workers, each for the parts that WorkerOfPart gives it.
+// There are three workers; each serves the parts that WorkerOfPart gives it.
 TEST_F(OrderedEngineTest, APartAtAWorkerThatIsNotItsIsRefusedAndSoIsARequestForIt) {
   JobConfig job = TestJob();
   job.set_mode(JobConfig::SYNC);
@@ -303,7 +303,7 @@ TEST_F(OrderedEngineTest, EvaluationStreamsAreUnordered) {
       << "training needs a wanted part";
 }
 
-// Hands attempts to an engine, at once, and counts the bytes of payload that it carries.
+// Hands attempts to an engine at once, and counts the bytes of payload that it carries.
 class CountingChannel final : public rpc::Channel {
  public:
   explicit CountingChannel(EmbeddingWorkerEngine* engine) : engine_(engine) {}
@@ -321,7 +321,7 @@ class CountingChannel final : public rpc::Channel {
   EmbeddingWorkerEngine* const engine_;
 };
 
-// As a part of an evaluation, which is sent during training and held until that has ended.
+// Like a part of an evaluation, which is sent during training and held until training has ended.
 TEST_F(EngineTest, APartThatIsHeldForLongIsSentAndPlannedOnce) {
   Start(TestJob());
   CountingChannel channel(engine_.get());
@@ -338,7 +338,7 @@ TEST_F(EngineTest, APartThatIsHeldForLongIsSentAndPlannedOnce) {
   EXPECT_EQ(engine_->progress().parts, 1u);
   PutBatchHeader end;
   end.set_stream(VALID_STREAM);
-  Send(rpc::kPutBatch, end, 0, 2);  // of pass 0
+  Send(rpc::kPutBatch, end, 0, 2);  // ends pass 0
   EXPECT_EQ(accepted, 1);
 }
 
@@ -356,7 +356,7 @@ TEST_F(EngineTest, AnotherJobOrGenerationIsRefused) {
       << "the number is still free";
 }
 
-// Handles and numbers begin at 1 in every run, so a rank of an earlier run names living parts.
+// Handles and numbers begin at 1 in every run, so a rank of an earlier run names parts that exist.
 TEST_F(EngineTest, AnAckOrAPushOfAnEarlierRunReleasesNothing) {
   Start(TestJob());
   PutTwoSamples(1);

@@ -19,7 +19,7 @@ class ClippedPushTest : public EngineTest {
     ps_[0]->squares = 9;
     ps_[1]->squares = 12;
   }
-  // A push of step 4 with dense gradients of squares 4.
+  // A push of step 4 whose dense gradients have squares with a sum of 4.
   PushMessage NewPush(bool finite = true) {
     Put(1, TwoSamples(TRAIN_STREAM, 0, 0));
     const auto part = HeaderOf<NextBatchAnswerHeader>(

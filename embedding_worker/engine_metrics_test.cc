@@ -41,7 +41,7 @@ TEST_F(EngineTest, MetricsTellTheShareOfGradientsThatWereLost) {
   auto push = PushOf(HeaderOf<NextBatchAnswerHeader>(Next(0, 1)));
   const auto bag =
       push.second.MutableView<float>(push.first.features(0).gradients().offset_bytes(), 1);
-  bag[0] = 0x1p-58f;  // of two keys, beside their larger values
+  bag[0] = 0x1p-58f;  // a gradient of two keys, tiny beside their other values
   Push(0, 1, push);
   metrics.Refresh();
   const std::string labels = "{index=\"0\",role=\"embedding_worker\"} ";

@@ -1,4 +1,5 @@
-// An engine that goes on from a cut, and what the ledger and tests of recovery need of it.
+// Tests an engine that continues from a cut, and what the ledger and the tests of recovery need of
+// it.
 
 #include <string>
 #include <vector>
@@ -11,7 +12,7 @@ namespace {
 
 class EngineRestartTest : public EngineTest {
  protected:
-  // A part of no samples that tells the end of a split.
+  // A part without samples that marks the end of a split.
   static PutMessage EndOfSplit(uint64_t seq) {
     PutMessage part = MakePart(TRAIN_STREAM, 0, seq, 0, {{}, {}, {}, {}}, {{}, {0}, {}, {}});
     ProvenanceRange* end = part.first.mutable_part()->add_provenance();

@@ -67,7 +67,7 @@ void FakePs::Call(const rpc::Method& method, rpc::Message request, int64_t, rpc:
     applied.set_outcome(OUTCOME_DONE);
     answer = rpc::Message{applied.SerializeAsString(), Buffer()};
   }
-  // Later, as over a network: the engine must not rely on an answer within its call.
+  // Posted, as if over a network: the engine must not rely on an answer within its call.
   executor_->Post(
       [answer = std::move(answer), done = std::move(done)]() mutable { done(std::move(answer)); });
 }
@@ -83,8 +83,8 @@ rpc::Message FakePs::Lookup(const rpc::Message& request) {
   for (const TableKeys& table : header.tables()) {
     TableValues* values = answer.add_tables();
     values->set_table(table.table());
-    // The section has the size that is told here, so the answer is right in itself and contradicts
-    // only the request.
+    // The section has the size that is stated here, so the answer is right in itself and
+    // contradicts only the request.
     values->set_num_keys(table.num_keys() - (answer_one_row_less ? 1 : 0));
     values->set_row_values(table.table() == 3 ? 3 : 1);
     builder.Reserve(dtype_, values->num_keys() * values->row_values(), values->mutable_values());
@@ -119,7 +119,7 @@ rpc::Message FakePs::Update(const rpc::Message& request) {
     rpc::DecodeWire(*values, absl::MakeSpan(gradients));
     for (size_t i = 0; i < table.num_keys(); ++i) {
       const auto begin = gradients.begin() + static_cast<int64_t>(i * table.row_values());
-      // A key comes once in an Update; the worker has summed what its samples give it.
+      // A key occurs once in an Update: the worker has summed the gradients of its samples.
       seen.gradients[{table.table(), (*keys)[i]}] =
           std::vector<float>(begin, begin + table.row_values());
       seen.counts[{table.table(), (*keys)[i]}] = (*counts)[i];
@@ -143,7 +143,7 @@ void EngineTest::Start(const JobConfig& job, int index) {
   EmbeddingWorkerEngine::Options options;
   options.index = index;
   envelope_.set_job_fingerprint(kTestFingerprint);
-  // Neither is a default of its field, so that a call which lacks one differs.
+  // Neither value is the default of its field, so a call without the field is refused.
   envelope_.set_generation(5);
   envelope_.set_run_id(kTestRunId);
   options.envelope = envelope_;
@@ -199,7 +199,7 @@ EngineTest::PutMessage EngineTest::MakePart(Stream stream, uint32_t epoch, uint6
   }
   builder.Allocate();
   for (uint32_t s = 0; s < samples; ++s) {
-    // Different in both arrays and for each sample: a section in the place of another shows.
+    // The values differ between the arrays and between samples, so a swapped section is noticed.
     builder.Fill<float>(part->numeric_values())[s] = 10 + static_cast<float>(s);
     builder.Fill<float>(part->labels())[s] = static_cast<float>(s);
   }
@@ -214,8 +214,8 @@ EngineTest::PutMessage EngineTest::MakePart(Stream stream, uint32_t epoch, uint6
 }
 
 EngineTest::PutMessage EngineTest::TwoSamples(Stream stream, uint32_t epoch, uint64_t seq) {
-  // It has an id that two features share, one that comes twice in a feature, and a sample without
-  // ids.
+  // The part has an id that two features share, an id that occurs twice in a feature, and a sample
+  // without ids.
   return MakePart(stream, epoch, seq, 2, {{1, 2}, {7, 8}, {1, 3}, {5, 5}}, {{}, {0, 2, 2}, {}, {}});
 }
 
@@ -306,8 +306,7 @@ std::vector<FakePs::SeenUpdate> EngineTest::Updates() const {
 
 ByKey<std::vector<float>> EngineTest::Gradients() const {
   ByKey<std::vector<float>> gradients;
-  // A key belongs to one PS, and a test that asks for this pushes once: nothing is hidden by
-  // another.
+  // A key belongs to one PS, and a test that calls this pushes once, so no gradient hides another.
   for (const FakePs::SeenUpdate& update : Updates()) {
     gradients.insert(update.gradients.begin(), update.gradients.end());
   }

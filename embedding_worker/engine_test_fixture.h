@@ -34,7 +34,7 @@ float TestValue(uint64_t key, size_t c);
 // The key of an id in an id space.
 uint64_t KeyIn(const char* space, uint64_t id);
 
-// By (table, key).
+// Values by (table, key).
 template <typename T>
 using ByKey = std::map<std::pair<uint32_t, uint64_t>, T>;
 
@@ -52,7 +52,7 @@ class FakePs final : public rpc::Channel {
             rpc::Callback done) override;
 
   absl::Status error;        // the answer to everything, unless OK
-  absl::Status apply_error;  // that to ApplyStep, unless OK
+  absl::Status apply_error;  // the answer to ApplyStep, unless OK
   double squares = -1;       // in the answer to an Update; < 0: none
   bool answer_one_row_less = false;
   std::vector<LookupHeader> lookups;
@@ -90,7 +90,7 @@ class EngineTest : public testing::Test {
 
   void Start(const JobConfig& job, int index = 0);
 
-  // One attempt of a call, on which the engine then works until it has nothing to do.
+  // Sends one attempt of a call, then lets the engine work until it has nothing to do.
   template <typename Header>
   Reply Send(const rpc::Method& method, Header header, uint32_t sender, uint64_t number,
              Buffer payload = Buffer()) {
@@ -102,14 +102,14 @@ class EngineTest : public testing::Test {
   }
   Reply SendBytes(const rpc::Method& method, rpc::Message message);
 
-  // offsets[f] may be empty: one id a sample.
+  // Empty offsets[f] mean one id per sample.
   static PutMessage MakePart(Stream stream, uint32_t epoch, uint64_t seq, uint32_t samples,
                              const std::vector<std::vector<uint64_t>>& ids,
                              const std::vector<std::vector<uint32_t>>& offsets);
   // a = {1, 2}, bag = {[7, 8], []}, mix = {1, 3}, c = {5, 5}: six keys.
   static PutMessage TwoSamples(Stream stream, uint32_t epoch, uint64_t seq);
 
-  // By loader 0. PutTwoSamples: of the train stream, with seq = number.
+  // Sent by loader 0. PutTwoSamples sends a part of the train stream with seq = number.
   Reply Put(uint64_t number, const PutMessage& part);
   Reply PutTwoSamples(uint64_t number, uint32_t epoch = 0);
   Reply End(uint64_t number, uint32_t epoch);
@@ -123,7 +123,7 @@ class EngineTest : public testing::Test {
   static PushMessage PushOf(const NextBatchAnswerHeader& part, bool finite = true);
   Reply Push(uint32_t rank, uint64_t number, const PushMessage& push);
 
-  // What all PSs have seen.
+  // The Updates that all PSs have received, and the gradients in them.
   std::vector<FakePs::SeenUpdate> Updates() const;
   ByKey<std::vector<float>> Gradients() const;
 

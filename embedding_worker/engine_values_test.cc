@@ -1,4 +1,5 @@
-// What the engine computes: rows and pooled values on the way out, sums by key on the way back.
+// Tests what the engine computes: rows and pooled values on the way out, sums by key on the way
+// back.
 
 #include <cmath>
 #include <cstdint>
@@ -58,7 +59,7 @@ TEST_P(EngineDtypeTest, TheAnswerHoldsDenseValuesRowsAndPooledValues) {
     EXPECT_THAT(Decoded(payload, header.part().numeric_values(), F32), ElementsAre(10, 11));
     EXPECT_THAT(Decoded(payload, header.part().labels(), F32), ElementsAre(0, 1));
 
-    // Rows of "t": only a's two of the five keys.
+    // Of the five keys of "t" only the two of feature "a" are sent as rows.
     ASSERT_EQ(header.tables_size(), 2);
     EXPECT_EQ(header.tables(0).num_rows(), 2u);
     const std::vector<float> rows = Decoded(payload, header.tables(0).values(), dtype);
@@ -72,7 +73,7 @@ TEST_P(EngineDtypeTest, TheAnswerHoldsDenseValuesRowsAndPooledValues) {
     EXPECT_EQ(header.tables(1).num_rows(), 1u);
     EXPECT_EQ(Decoded(payload, header.tables(1).values(), dtype)[0], TestValue(KeyIn("c", 5), 0));
 
-    // bag is a mean over two ids and over none, mix a sum over one each.
+    // bag is a mean over two ids, then over none; mix is a sum over one id each.
     const std::vector<float> bag = Decoded(payload, header.features(1).pooled(), dtype);
     const std::vector<float> mix = Decoded(payload, header.features(2).pooled(), dtype);
     for (size_t c = 0; c < 3; ++c) {
@@ -95,7 +96,8 @@ TEST_P(EngineDtypeTest, GradientsOfRowsAndPooledFeaturesAreSummedByKey) {
     const auto part = HeaderOf<NextBatchAnswerHeader>(reply);
     EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(1, 1, PushOf(part))).outcome(),
               OUTCOME_DONE);
-    // By row of "t": 1..3, 4..6; of "u": 7; by sample: bag 8..10, 11..13; mix 14..16, 17..19.
+    // The gradients are, by row of "t": 1..3, 4..6; of "u": 7; by sample of bag: 8..10, 11..13; of
+    // mix: 14..16, 17..19.
     const auto indices =
         rpc::SectionView<uint32_t>((**reply)->payload, part.features(0).indices(), 2, "indices");
     const float first = (*indices)[0] == 0 ? 1 : 4, second = 5 - first;
@@ -127,7 +129,7 @@ TEST_F(EngineTest, RowsOfManyPssLieInTheOrderOfKeys) {
   const auto indices =
       rpc::SectionView<uint32_t>((**reply)->payload, part.features(3).indices(), 100, "indices");
   for (size_t s = 0; s < 100; ++s) EXPECT_EQ(rows[(*indices)[s]], TestValue(KeyIn("c", ids[s]), 0));
-  // The push numbers the rows of "u" on from those of "t".
+  // In the push the gradients of the rows of "u" follow those of "t".
   Push(0, 1, PushOf(part));
   const float first = 1 + 3 * static_cast<float>(part.tables(0).num_rows());
   for (size_t s = 0; s < 100; ++s) {
@@ -139,7 +141,7 @@ TEST_F(EngineTest, RowsOfManyPssLieInTheOrderOfKeys) {
 TEST_F(EngineTest, AnF16UpdateHoldsGradientsOfAnySize) {
   JobConfig job = TestJob();
   job.mutable_embedding_ps()->set_wire_dtype(F16);
-  // An F16 without a scale would hold 65504 of the first, and nothing of the second.
+  // Without a scale, an F16 would turn the first into -65504 and the second into 0.
   for (const float gradient : {-70016.0f, 3e-12f}) {
     Start(job);
     PutTwoSamples(1);
@@ -165,7 +167,7 @@ TEST_F(EngineTest, WhatAnF16UpdateCannotHoldIsCounted) {
   const absl::Span<float> rows =
       push.second.MutableView<float>(push.first.tables(1).gradients().offset_bytes(), 1);
   rows[0] = std::numeric_limits<float>::infinity();
-  // Feature "bag": sample 0's first value, of two keys, is 2^-60 of their others.
+  // Feature "bag": the first value of sample 0, a gradient of two keys, is 2^-60 of their others.
   const absl::Span<float> bag =
       push.second.MutableView<float>(push.first.features(0).gradients().offset_bytes(), 3);
   bag[0] = 0x1p-58f;
@@ -174,7 +176,7 @@ TEST_F(EngineTest, WhatAnF16UpdateCannotHoldIsCounted) {
   EXPECT_EQ(engine_->progress().losses.underflowed, 2u);
 }
 
-// Each PS scales its rows by their own largest value, and the answer has one scale for all.
+// Each PS scales its rows by their own largest value, but the answer has one scale for all.
 TEST_F(EngineTest, F16RowsOfSeveralPssArriveUnderOneScale) {
   JobConfig job = TestJob();
   job.mutable_embedding_ps()->set_replicas(3);
@@ -209,7 +211,7 @@ TEST_F(EngineTest, UpdatesCarryThePushesStepAndCallAndTheCounts) {
     EXPECT_EQ(update.header.weight(), 2) << "two samples without weights";
     counts.insert(update.counts.begin(), update.counts.end());
   }
-  EXPECT_EQ(counts.at({3, KeyIn("a", 1)}), 1u);  // by a and mix, but in one sample
+  EXPECT_EQ(counts.at({3, KeyIn("a", 1)}), 1u);  // it is in a and in mix, but in one sample
   EXPECT_EQ(counts.at({9, KeyIn("c", 5)}), 2u);
 }
 
@@ -312,13 +314,14 @@ TEST_F(CandidateEngineTest, TheAnswerHoldsTheCandidatesAndTheirUpdatesAddUp) {
   ASSERT_TRUE(header.has_candidates());
   const CandidateRows& candidates = header.candidates();
   ASSERT_EQ(candidates.num_candidates(), 3u);
-  // All three items, each once, in some order: id 5 is that of both samples, and one row.
+  // All three items occur once each, in some order. Id 5 is the item of both samples and has one
+  // row.
   const auto rows = rpc::SectionView<uint32_t>(payload, candidates.indices(), 3, "indices");
   ASSERT_TRUE(rows.ok());
   EXPECT_THAT(*rows, testing::UnorderedElementsAre(0, 1, 2));
   const TableRows& table = header.tables(1);
   EXPECT_EQ(table.num_rows(), 3u);
-  // One of three draws without repeats, or a part of more draws: always 1.
+  // The expected count is 1 after three draws without repeats, and somewhat less after more draws.
   EXPECT_THAT(Decoded(payload, candidates.log_q(), F32),
               testing::Each(testing::AllOf(testing::Gt(-1.0f), testing::Le(1e-6f))));
   EXPECT_EQ(Decoded(payload, candidates.positive_log_q(), F32).size(), 2u);

@@ -93,7 +93,7 @@ class PlanMaker {
     }
   }
 
-  // Each counts as a sample of its own, or as none.
+  // Each candidate counts as a sample of its own, or not at all (JaggedIds::counts_candidates).
   void ScatterCandidates(uint64_t id_space_hash) {
     const size_t first = plan_.feature_begins.back();
     for (size_t j = 0; j < ids_.candidates.size(); ++j) {
@@ -138,7 +138,8 @@ class PlanMaker {
     }
     table->keys.resize(num_keys);
     table->counts.resize(num_keys);
-    // The plan lives until the part's gradients are applied: give back what duplicates took.
+    // The plan lives until the part's gradients are applied, so the memory for duplicates is
+    // returned.
     if (num_keys < num_ids / 2) {
       table->keys.shrink_to_fit();
       table->counts.shrink_to_fit();

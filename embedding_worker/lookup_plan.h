@@ -21,7 +21,7 @@
 
 namespace satrap {
 
-// The ids of a part, one entry a feature. Refers to memory of the caller; checked by
+// The ids of a part, with one entry per feature. Refers to memory of the caller; checked by
 // LookupPlan::Make.
 struct JaggedIds {
   struct Feature {
@@ -30,9 +30,9 @@ struct JaggedIds {
   };
   size_t samples = 0;
   std::vector<Feature> features;
-  // Ids of the layout's candidate feature; they belong to the part. Where they are counted, a key's
-  // count grows by 1 for each; where all parts of a batch have the same ones, the first part counts
-  // them.
+  // The part's candidates, which are ids of the layout's candidate feature. With counts_candidates
+  // each of them adds 1 to its key's count. If all parts of a batch have the same candidates, only
+  // the first part counts them.
   absl::Span<const uint64_t> candidates;
   bool counts_candidates = true;
 };
@@ -54,7 +54,8 @@ class PlanScratch {
 struct LookupPlan {
   struct Table {
     std::vector<uint64_t> keys;
-    // Samples of the part that hold the key, and candidates that are it and are counted here.
+    // The number of samples of the part that hold the key, plus that of counted candidates that
+    // have it.
     std::vector<uint32_t> counts;
     // The rows that are sent to the NN worker: those that ROWS features and candidates refer to.
     // `sent` lists them in ascending order, as indices into `keys`. It is empty if all keys are
@@ -71,8 +72,8 @@ struct LookupPlan {
 
   size_t samples = 0;
   std::vector<Table> tables;  // as in the layout
-  // One entry for each id, feature after feature: an index into `keys` for POOLED features, into
-  // the rows that are sent for ROWS features. Behind them, as for a ROWS feature, the candidates.
+  // One entry for each id, feature after feature, then one for each candidate. It is an index into
+  // `keys` for POOLED features, and into the rows that are sent for ROWS features and candidates.
   std::vector<uint32_t> rows;
   std::vector<size_t> feature_begins;  // [features + 1], in `rows`
 

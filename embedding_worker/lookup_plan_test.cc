@@ -104,7 +104,7 @@ TEST(LookupPlan, CountsAreSamplesNotOccurrences) {
     return 0;
   };
   EXPECT_EQ(count_of(5, "shared"), 1u);
-  // Sample 0: b. Sample 1: a, and b again.
+  // Sample 0 has it in b, sample 1 in a and in b.
   EXPECT_EQ(count_of(6, "shared"), 2u);
   EXPECT_EQ(count_of(7, "shared"), 1u);
   EXPECT_EQ(count_of(5, "c"), 2u);
@@ -224,7 +224,7 @@ TEST(LookupPlan, APartOfNoSamplesHasNoKeys) {
   EXPECT_EQ(plan.KeyRangeOf(0, 1, 2).size(), 0u);
 }
 
-// Candidates of the id space of "a" and "b", and of a table that "c" reads, too.
+// The candidates share the id space of "a" and "b", and a table that "c" reads, too.
 TEST(LookupPlan, CandidatesAreRowsLikeThoseOfTheirFeature) {
   EmbeddingLayout layout = EmbeddingLayout::Make(Job());
   layout.candidate_feature = 0;

@@ -28,7 +28,7 @@ absl::Status RunEmbeddingWorker(RoleRuntime& runtime) {
   options.position = runtime.position();
   options.kill_points = runtime.kill_points();
   options.on_failure = runtime.failure_sink();
-  // A loader has made the list before it joined.
+  // A loader made the list before it joined.
   if (NeedsCandidateList(runtime.job())) {
     ASSIGN_OR_RETURN(options.candidates, ReadCandidateList(CandidateListPath(runtime.job())));
   }
@@ -38,7 +38,7 @@ absl::Status RunEmbeddingWorker(RoleRuntime& runtime) {
   NowDoing("makes its queues");
   ASSIGN_OR_RETURN(std::unique_ptr<EmbeddingWorkerEngine> engine,
                    EmbeddingWorkerEngine::Create(runtime.job(), std::move(options)));
-  RETURN_IF_ERROR(runtime.Serve({{rpc::kEmbeddingWorkerMethods, engine.get()}}));
+  RETURN_IF_ERROR(runtime.Serve(rpc::kEmbeddingWorkerMethods, engine.get()));
   NowDoing("takes part in the run");
   EngineMetrics metrics(engine.get(), runtime.metrics());
   RefreshEachSecond(runtime.executor(), [&metrics] { metrics.Refresh(); });

@@ -21,7 +21,7 @@ struct RowRun {
   rpc::WireValues values;
 };
 
-// By table, the runs of all its keys, in order.
+// For each table, the runs of all its keys, in order.
 using RowRuns = std::vector<std::vector<RowRun>>;
 
 bool HasKeys(const LookupPlan& plan, int ps, int num_ps) {
@@ -183,8 +183,8 @@ class AnswerBuilder {
   void FillTable(int index, const std::vector<RowRun>& runs, TableRows* rows) {
     const EmbeddingLayout::Table& layout = layout_.tables[index];
     const LookupPlan::Table& table = part_.plan.tables[index];
-    // All rows are sent: each run is converted straight from a PS's answer into its place. F16 runs
-    // come with scales of their own, the largest of which fits all.
+    // If all rows are sent, each run is converted straight from a PS's answer into its place. F16
+    // runs have scales of their own, the largest of which fits all.
     if (rows != nullptr && table.sent.empty() && table.num_sent > 0) {
       uint8_t* const to = builder_.Fill<uint8_t>(rows->values()).data();
       int scale = rpc::ScaleExponentFor(runs[0].values, dtype_);
@@ -199,14 +199,14 @@ class AnswerBuilder {
     }
     if (!layout.has_pooled || part_.plan.samples == 0) return;
     const RowMatrix matrix(runs, table.keys.size() * layout.row_values, layout.row_values);
-    // Only some rows are sent, the others are here to be pooled.
+    // Only some of the rows are sent; the others were looked up to be pooled.
     if (rows != nullptr) {
       const auto values_of = [&](uint32_t row) {
         return absl::MakeConstSpan(matrix.data() + row * layout.row_values, layout.row_values);
       };
       float largest = 0;
       for (const uint32_t row : table.sent) {
-        if (dtype_ != F16) break;  // it alone is scaled
+        if (dtype_ != F16) break;  // only F16 is scaled
         largest = std::max(largest, LargestFiniteMagnitude(values_of(row)));
       }
       const int scale = dtype_ == F16 ? rpc::ScaleExponentOf(largest) : 0;

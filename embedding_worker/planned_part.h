@@ -37,9 +37,9 @@ struct PlannedPart {
   double Weight() const;
 
   // INVALID_ARGUMENT, naming the field, if a count or section of the header does not fit the
-  // payload or the job, the offsets of a feature are wrong, or a sample has not exactly one item
-  // where candidates are needed. `source` draws them; null: there are none to draw. REQUIRES:
-  // header.has_part()
+  // payload or the job, if the offsets of a feature are wrong, or if candidates are needed and a
+  // sample does not have exactly one item. `source` draws the candidates; null: there are none to
+  // draw. REQUIRES: header.has_part()
   static absl::StatusOr<PlannedPart> Make(const EmbeddingLayout& layout,
                                           const PutBatchHeader& header, Buffer payload,
                                           PlanScratch* scratch,

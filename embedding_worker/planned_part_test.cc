@@ -132,7 +132,7 @@ TEST(PlannedPart, WeighsAsMuchAsItsSamples) {
   EXPECT_EQ(Make(example)->Weight(), 4.5);
 }
 
-// Whatever one byte of the header says, the part is read or refused, and nothing outside the
+// Whatever value a byte of the header has, the part is read or refused, and nothing outside the
 // payload is touched.
 TEST(PlannedPart, SurvivesAnyDamagedHeaderByte) {
   const std::string good = ReadExample().header.SerializeAsString();

@@ -181,9 +181,9 @@ bool StreamQueue::EndEpoch(Decisions* decisions) {
   return true;
 }
 
-// Each of these may make another one possible: a delivery frees capacity, and an epoch's end lets
-// parts of the next one be accepted. Delivery comes before the end, so that an epoch ends only when
-// all its parts have been handed out.
+// Each of these steps may make another one possible: a delivery frees capacity, and an epoch's end
+// lets parts of the next one be accepted. Delivery comes before the end, so that an epoch ends only
+// when all its parts have been handed out.
 void StreamQueue::Settle(Decisions* decisions) {
   while (AcceptHeld(decisions) || Deliver(decisions) || Refuse(decisions) || EndEpoch(decisions)) {
   }

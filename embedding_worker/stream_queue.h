@@ -2,7 +2,7 @@
 // accepted, which wait for queue capacity or for their epoch, which request gets which part, and
 // when an epoch has ended. It only decides: each call adds to a Decisions what its owner must do.
 //
-//   accepted   parts of the current epoch that no request has been given yet, at most
+//   accepted   parts of the current epoch that have not been handed to a request yet, at most
 //              `queue_capacity_parts` of them: in the stream when unordered, in each (lane, part)
 //              when ordered.
 //   held       parts of the current epoch for which the queue is full, in order of arrival, and
@@ -43,7 +43,7 @@ using rpc::PendingAnswer;
 struct QueuedRequest {
   PendingAnswer call;
   uint32_t epoch = 0;
-  absl::optional<PartId> wanted;  // ordered only, and always then
+  absl::optional<PartId> wanted;  // given if and only if the stream is ordered
   absl::optional<uint64_t> step;  // for the part's Lookup
 };
 
@@ -57,8 +57,9 @@ class StreamQueue {
     CapacityScope capacity_scope = CapacityScope::kStream;
     int queue_capacity_parts = 8;
     int num_loaders = 1;
-    // Where the stream begins. `first_seqs`, ordered only: in the first epoch, by lane, the seq of
-    // the first part that can come; none comes of a lane with kNone. Lanes beyond begin at 0.
+    // Where the stream begins. `first_seqs`, for ordered streams only, has for each lane the seq of
+    // the first part that can arrive in the first epoch; with kNone no part of the lane arrives.
+    // Lanes after its end begin at 0.
     uint32_t first_epoch = 0;
     std::vector<uint64_t> first_seqs;
   };

@@ -1,4 +1,4 @@
-// The flag that an NN worker has beside those of every role (common/role/role_flags.h):
+// The flag that an NN worker has in addition to those of every role (common/role/role_flags.h):
 //
 //   nn_worker_cuda --card=1 ...     the card of this machine that it trains on; default: 0
 //
@@ -7,20 +7,15 @@
 #ifndef SATRAP_NN_WORKER_CARD_FLAG_H_
 #define SATRAP_NN_WORKER_CARD_FLAG_H_
 
-#include <string>
-#include <vector>
-
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "common/flags/flags.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
 
-// Removes `--card=N` or `--card N` from `*args` and returns N; nothing without it. INVALID_ARGUMENT
-// if it is no number from 0 on, given twice or without a value, or if the program has no cards
-// (DeviceProgram, nn_worker/device_program.h).
-absl::StatusOr<absl::optional<int>> TakeCardFlag(bool program_has_cards,
-                                                 std::vector<std::string>* args);
+// Refuses every value if the program has no cards (DeviceProgram, nn_worker/device_program.h).
+Flag CardFlag(bool program_has_cards, absl::optional<int>* card);
 
 // The card of a rank: that of the flag, or 0. INVALID_ARGUMENT if the flag is given and the job
 // trains on no card.

@@ -15,7 +15,7 @@
 namespace satrap {
 namespace {
 
-// What this rank takes of its device.
+// The device memory that this rank needs.
 absl::StatusOr<DeviceNeed> PlannedNeed(const RoleRuntime& runtime, const DeviceProgram& devices) {
   const JobConfig& job = runtime.job();
   ASSIGN_OR_RETURN(const DevicePlan plan, devices.Plan(job));

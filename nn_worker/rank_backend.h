@@ -16,10 +16,10 @@ namespace satrap {
 // Logs how values of 16 bits are multiplied, which decides whether they are faster.
 void LogProducts(const RoleRuntime& runtime);
 
-// To be called before the rank is ready: a card that cannot be used or is too small, a library that
-// is missing, and a plan above the job's limit are then found before anybody trains a step.
-// `devices` is null in the program for CPU alone, which refuses other jobs (FAILED_PRECONDITION).
-// `pool` outlives the backend.
+// Call before the rank is ready, so that a card that cannot be used or is too small, a library that
+// is missing, and a plan above the job's limit are found before anybody trains a step. `devices` is
+// null in the program for CPU alone, which refuses other jobs (FAILED_PRECONDITION). `pool`
+// outlives the backend.
 absl::StatusOr<JobBackend> MakeRankBackend(const RoleRuntime& runtime, const DeviceProgram* devices,
                                            int card, ForkJoinPool* pool);
 

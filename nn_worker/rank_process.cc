@@ -55,7 +55,7 @@
 namespace satrap {
 namespace {
 
-// Of the keys by which the ranks of a generation find one another.
+// The prefix of the keys by which the ranks of a generation find one another.
 std::string CollectivePrefix(const RoleRuntime& runtime) {
   return absl::StrCat("collective/", runtime.envelope().generation());
 }
@@ -128,7 +128,7 @@ absl::StatusOr<std::vector<TableStats>> StatsOf(PsControlClient* embedding_ps) {
 }
 
 // Runs on rank 0 when its engine has finished: completes the result and ends the run.
-// `prediction_values`: of a record's prediction.
+// `prediction_values`: the number of values in a record's prediction.
 absl::Status EndRun(RoleRuntime& runtime, CutEngine* cuts, const TailCalibration::Value& tail,
                     size_t prediction_values, RunResult result) {
   const JobConfig& job = runtime.job();
@@ -178,7 +178,7 @@ CutEngine::Options MakeCutOptions(RoleRuntime& runtime, Executor* executor,
   return options;
 }
 
-// Before the first step of a run that starts from a model, or scores with it.
+// Call before the first step of a run that starts from a model, or scores with it.
 absl::Status BeginFromModel(RoleRuntime& runtime, StartModel* model, Network* network,
                             Collective* collective, CutEngine* cuts, NetworkTrainer* trainer) {
   const JobConfig& job = runtime.job();
@@ -207,7 +207,7 @@ size_t PredictionValues(const JobConfig& job, const PartLayout& layout, const Ne
   return static_cast<size_t>(values);
 }
 
-// What progress goes on from: a job that was changed shows no figures of what it no longer does.
+// The position as shown: drops figures of features that a changed job no longer uses.
 RunPosition ShownPosition(const JobConfig& job, RunPosition position) {
   if (job.gradient_clip_norm() == 0) position.clear_gradient_norms();
   if (!job.evaluation().has_reduce_on_plateau()) position.clear_plateau();
@@ -224,13 +224,14 @@ void DescribeJobTo(RoleRuntime& runtime, bool leads, Progress* progress) {
   });
 }
 
-// To the launcher, over the network: the log of this process is on the disk that hangs, as a rule.
+// Reports to the launcher over the network, because this process usually logs to the disk that
+// hangs.
 void TellOfTrouble(const LineWriter::Trouble& trouble, TrainProgress* progress) {
   if (trouble.hangs_seconds > 0) progress->set_metrics_file_hangs_seconds(trouble.hangs_seconds);
   if (trouble.dropped > 0) progress->set_metrics_lines_dropped(trouble.dropped);
 }
 
-// Exports the metrics of a device; returns what takes its steps. Null on the CPU.
+// Exports a device's metrics. Returns the callback that receives step times; null on the CPU.
 std::function<void(double)> StepSinkOf(RoleRuntime& runtime, std::shared_ptr<DeviceMeter> meter) {
   if (meter == nullptr) return nullptr;
   const auto metrics = std::make_shared<DeviceMetrics>(runtime.metrics(), std::move(meter));
@@ -238,7 +239,7 @@ std::function<void(double)> StepSinkOf(RoleRuntime& runtime, std::shared_ptr<Dev
   return [metrics](double seconds) { metrics->ObserveStep(seconds); };
 }
 
-// Whether steps cost the host launches of graphs, or one for each kernel.
+// Logs whether a step costs the host launches of graphs, or one launch for each kernel.
 void LogGraphs(const RoleRuntime& runtime, const Network& network) {
   const JobConfig& job = runtime.job();
   if (job.action() != JobConfig::TRAIN || job.nn_worker().device() == NnWorkerConfig::CPU) return;
@@ -267,7 +268,7 @@ absl::StatusOr<std::unique_ptr<Network>> MakeNetwork(const RoleRuntime& runtime,
   return network;
 }
 
-// What the job says of them.
+// The options that follow from the job.
 NetworkTrainerOptions TrainerOptionsOf(const JobConfig& job, const PartLayout& layout) {
   NetworkTrainerOptions options;
   options.layout = &layout;
@@ -305,7 +306,7 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
   ThreadPoolExecutor disk_executor(1);
   ASSIGN_OR_RETURN(const std::unique_ptr<CutEngine> cuts,
                    CutEngine::Create(MakeCutOptions(runtime, &cut_executor, &disk_executor)));
-  // Its tasks use the engine.
+  // The executor's tasks use the engine, so it stops before the engine is destroyed.
   const auto no_more_files = absl::MakeCleanup([&disk_executor] { disk_executor.Stop(); });
   const size_t prediction_values = PredictionValues(job, layout, *network);
   std::unique_ptr<PredictionWriter> predictions;
@@ -344,7 +345,7 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
     RETURN_IF_ERROR(BeginFromModel(runtime, &start, network.get(), trainer_options.collective,
                                    cuts.get(), &trainer));
   }
-  start = StartModel();  // all roles have loaded: its run may remove it, and its memory is free
+  start = StartModel();  // all roles have loaded it: its run may remove it, and its memory is freed
   Progress progress(
       runtime.executor(), [&trainer] { return trainer.RecentAuc(); }, write_line,
       runtime.envelope().generation(), ShownPosition(job, runtime.position()));
@@ -378,7 +379,7 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
       },
       runtime.kill_points());
   if (leads) runtime.SetWishSink([&engine](const CutWish& wish) { engine.RequestCut(wish); });
-  // The engine goes before the runtime.
+  // The engine is destroyed before the runtime, so the runtime must forget it.
   const auto no_more_wishes = absl::MakeCleanup([&runtime] { runtime.SetWishSink(nullptr); });
   runtime.logger().Info("begins to train");
   engine.Start();
@@ -394,8 +395,8 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
 
 absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,
                          absl::optional<int> card_flag) {
-  // Before this rank is ready: nobody trains a step in a generation that cannot begin. The others
-  // get the network from rank 0, because they may not see its disk, and that takes all of them.
+  // Read before this rank is ready, so that nobody trains a step in a generation that cannot begin.
+  // The others may not see rank 0's disk and get the network from it, and that takes all of them.
   StartModel start;
   if (runtime.index() == 0) {
     ASSIGN_OR_RETURN(start, ReadStartModel(runtime.cut_folder(), runtime.job().init_from()));
@@ -421,18 +422,11 @@ absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,
 }  // namespace
 
 int RunRankProcess(int argc, char** argv, const DeviceProgram* devices) {
-  std::vector<std::string> args(argv + 1, argv + argc);
-  const auto card = TakeCardFlag(devices != nullptr && devices->has_cards(), &args);
-  if (!card.ok()) {
-    fprintf(stderr, "error: nn_worker: %s\n", std::string(card.status().message()).c_str());
-    return 1;
-  }
-  std::vector<char*> others = {argv[0]};
-  for (std::string& arg : args) others.push_back(arg.data());
-  return RunRole(NN_WORKER, static_cast<int>(others.size()), others.data(),
-                 [devices, card = *card](RoleRuntime& runtime) {
-                   return RunNnWorker(runtime, devices, card);
-                 });
+  absl::optional<int> card;
+  return RunRole(
+      NN_WORKER, argc, argv,
+      [devices, &card](RoleRuntime& runtime) { return RunNnWorker(runtime, devices, card); },
+      {CardFlag(devices != nullptr && devices->has_cards(), &card)});
 }
 
 }  // namespace satrap

@@ -34,8 +34,8 @@ class BufferAllocator {
 class Buffer {
  public:
   Buffer() = default;  // empty
-  // `size_bytes` uninitialised bytes, of `allocator` unless that is null. The buffer and its copies
-  // keep the allocator alive.
+  // `size_bytes` uninitialised bytes, from `allocator` unless that is null. The buffer and its
+  // copies keep the allocator alive.
   explicit Buffer(size_t size_bytes, std::shared_ptr<BufferAllocator> allocator = nullptr);
 
   size_t size() const { return size_; }

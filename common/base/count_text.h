@@ -15,8 +15,8 @@ namespace satrap {
 // "1,234,567"
 std::string CountText(uint64_t count);
 
-// A count with its noun: "1 sample", "0 samples", "1,234 samples". `many` is the plural of a noun
-// that does not form it with an s; empty: it does.
+// A count with its noun: "1 sample", "0 samples", "1,234 samples". `many` is the noun's plural; if
+// it is empty, the plural is the noun and an s.
 std::string Counted(uint64_t count, absl::string_view one, absl::string_view many = "");
 
 }  // namespace satrap

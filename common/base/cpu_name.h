@@ -15,7 +15,7 @@ namespace satrap {
 // backslashes, so that it can be printed into JSON. "unknown" if the system does not say.
 std::string CpuName();
 
-// The same of a text like that of /proc/cpuinfo.
+// As CpuName, from a text in the form of /proc/cpuinfo.
 std::string CpuNameOf(absl::string_view cpuinfo);
 
 }  // namespace satrap

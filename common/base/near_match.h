@@ -1,4 +1,4 @@
-// Suggests the name that was probably meant when one was typed that does not exist.
+// Suggests the name that was probably meant by one that does not exist.
 //
 // Thread-safe: functions of their arguments.
 

@@ -53,8 +53,8 @@ class Problems {
                  lines_.end());
   }
 
-  // OK, or INVALID_ARGUMENT with the problem that was added first: for a factory, whose caller has
-  // had the job validated.
+  // OK, or INVALID_ARGUMENT with the problem that was added first. For a factory: its caller has
+  // already validated the whole job.
   absl::Status First() const {
     if (lines_.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(lines_.front());

@@ -17,7 +17,7 @@ int64_t PageFaults() {
   return usage.ru_minflt;
 }
 
-// Several at a time, so that more is freed than malloc keeps by its default.
+// Fills several buffers at a time, so that more is freed than malloc keeps by default.
 void FillBuffers(int count) {
   for (int i = 0; i < count; ++i) {
     Buffer buffers[8];
@@ -28,7 +28,7 @@ void FillBuffers(int count) {
   }
 }
 
-// Once memory has been got from the kernel for the first ones.
+// Page faults of filling buffers, after earlier ones have obtained their memory from the kernel.
 int64_t FaultsOfFillingBuffers() {
   FillBuffers(20);
   const int64_t start = PageFaults();

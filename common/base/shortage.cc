@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kPayload[] = "satrap/shortage";
 
-// Of the process, as the handler of std::terminate is.
+// One for the whole process, like the handler of std::terminate.
 std::atomic<ShortageHandler>& Handler() {
   static std::atomic<ShortageHandler> handler = nullptr;
   return handler;

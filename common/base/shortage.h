@@ -1,6 +1,6 @@
-// What a process lacked when something failed for want of a resource of its machine. A restart does
-// not bring it, except where a neighbour, or a dying process of the same run, still held it: so
-// what follows differs from other errors (common/role/cause_table.h).
+// The resource of its machine that a process lacked when something failed. A restart does not
+// provide it, unless a neighbour or a dying process of the same run still held it, so such a
+// failure is treated differently from others (common/role/cause_table.h).
 //
 // Thread-safe.
 
@@ -17,23 +17,23 @@ namespace satrap {
 enum class Shortage {
   kNone,
   kMemory,
-  kProcesses,    // or threads, for which the kernel has one limit
+  kProcesses,    // or threads: the kernel has one limit for both
   kDescriptors,  // of files and sockets
-  kAddress,      // an address of this machine, as that of a loopback that is down
+  kAddress,      // an address of this machine, such as that of a loopback that is down
 };
 
-// What the errno `error` of a system call says; kNone if it says nothing of a shortage. EAGAIN is
-// kProcesses: REQUIRES: for EAGAIN, the call was to start a process or a thread
+// The shortage that the errno `error` of a system call reports; kNone if it reports none. EAGAIN
+// gives kProcesses. REQUIRES: if it is EAGAIN, the call was to start a process or a thread
 Shortage ShortageOfErrno(int error);
 
 // `status` with a mark that ShortageOf finds, whatever its message says. A status that is made anew
-// of its code and its message loses the mark. REQUIRES: !status.ok()
+// from the code and the message loses the mark. REQUIRES: !status.ok()
 absl::Status MarkShortage(absl::Status status, Shortage shortage);
 // kNone for a status without a mark.
 Shortage ShortageOf(const absl::Status& status);
 
-// Ends the process, which cannot go on without what it lacks, as memory of a table. `what` says
-// what it was for. Calls the handler, if one is set; else prints to stderr and aborts.
+// Ends the process, which cannot go on without what it lacks, such as memory for a table. `what`
+// says what that was for. Calls the handler, if one is set; else prints to stderr and aborts.
 [[noreturn]] void EndForWantOf(Shortage shortage, absl::string_view what);
 // The handler must not return. Null: none. REQUIRES: static lifetime
 using ShortageHandler = void (*)(Shortage shortage, const std::string& what);

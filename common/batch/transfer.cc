@@ -10,7 +10,7 @@ namespace satrap {
 
 namespace {
 
-constexpr double kExpectedUnique = .5;  // unique rows an id
+constexpr double kExpectedUnique = .5;  // unique rows per id
 
 // The declared column that the feature reads, or null.
 const ColumnConfig* DeclaredColumnOf(const FeatureConfig& feature, const DataConfig& data) {

@@ -8,7 +8,8 @@
 
 namespace satrap {
 
-// The ids of a sample in a feature that can have several, where nothing is known but the job.
+// The number of ids that a sample is assumed to have in a feature that can have several: the job
+// does not state it.
 inline constexpr int kExpectedIds = 3;
 
 // ROWS or POOLED, never AUTO. It is what the job asks for, with two exceptions:

@@ -22,7 +22,7 @@ inline constexpr size_t kMostListedItems = size_t{1} << 25;
 
 struct CandidateList {
   std::vector<uint64_t> ids;     // of the feature's id space; each once
-  std::vector<uint64_t> counts;  // as many
+  std::vector<uint64_t> counts;  // counts[i] is that of ids[i]
 
   size_t size() const { return ids.size(); }
   // Orders by falling count; items of equal count keep their order.

@@ -14,7 +14,7 @@
 namespace satrap {
 namespace {
 
-// Without one the parser would report to stderr what it leaves out.
+// Keeps the parser silent: without a collector it would write to stderr what it leaves out.
 class NoErrors final : public google::protobuf::io::ErrorCollector {
   void AddError(int, int, const std::string&) override {}
 };
@@ -36,7 +36,7 @@ absl::Status WriteCheckedText(const std::string& path, const google::protobuf::M
   absl::Status status = file->Append(CheckedText(message));
   if (status.ok()) status = file->Sync();
   file.reset();
-  // A file whose sync has failed is never tried again: its bytes may be lost although a later sync
+  // A file whose sync has failed is never used again: its bytes may be lost even if a later sync
   // succeeds.
   if (!status.ok()) file_system->Remove(path).IgnoreError();
   return status;
@@ -46,8 +46,8 @@ absl::Status ReadCheckedText(const std::string& path, FileSystem* file_system,
                              google::protobuf::Message* message, UnknownFields unknown,
                              uint32_t* crc32c) {
   ASSIGN_OR_RETURN(const std::string content, ReadFile(path, file_system));
-  // The checksum is tested before the text is parsed, so that damage is reported as damage and not
-  // as a syntax error.
+  // Tests the checksum before parsing, so that damage is reported as damage and not as a syntax
+  // error.
   const size_t last_line = content.rfind("# crc32c ");
   if (last_line == std::string::npos ||
       content.substr(last_line) != LastLine(absl::string_view(content).substr(0, last_line))) {

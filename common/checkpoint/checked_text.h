@@ -1,6 +1,5 @@
 // A message as protobuf text with a last line "# crc32c XXXXXXXX" over all bytes before it: people
-// can read it, and damage is found. Manifests and the entries of a run's log are files of this
-// kind.
+// can read it, and damage is detected. Manifests and the entries of a run's log are such files.
 //
 // Thread-safe: functions of their arguments.
 
@@ -18,14 +17,14 @@ namespace satrap {
 
 std::string CheckedText(const google::protobuf::Message& message);
 
-// Writes `message` to a new file `path` and syncs it; its name is not durable yet. After an error
-// the file is gone. Errors as FileSystem.
+// Writes `message` to a new file `path` and syncs it; the name is not durable yet. After an error
+// the file is removed. Errors as FileSystem.
 absl::Status WriteCheckedText(const std::string& path, const google::protobuf::Message& message,
                               FileSystem* file_system);
 
-// NOT_FOUND if there is no such file; DATA_LOSS, naming the file, if its checksum does not match or
-// it holds something else than `message`. `crc32c`, if not null, gets the checksum in the last
-// line.
+// NOT_FOUND if there is no such file. DATA_LOSS, naming the file, if its checksum does not match or
+// if it holds something other than `message`. `crc32c`, if not null, receives the checksum of the
+// last line.
 enum class UnknownFields { kRefused, kLeftOut };
 absl::Status ReadCheckedText(const std::string& path, FileSystem* file_system,
                              google::protobuf::Message* message,

@@ -15,7 +15,7 @@ namespace {
 using Range = ConsumedSplit::Range;
 using LastMessage = ConsumedSplit::LastMessage;
 
-// Places of a block as one number, in their order.
+// A place in a block as one number; numbers are ordered as places are.
 uint64_t PlaceOf(uint32_t slot, uint32_t line) { return uint64_t{slot} << 32 | line; }
 uint64_t FromOf(const Range& range) { return PlaceOf(range.from, range.from_line); }
 uint64_t ToOf(const Range& range) { return PlaceOf(range.to, range.to_line); }
@@ -44,13 +44,14 @@ absl::optional<LastMessage> LastMessageOf(const ProvenanceRange& range) {
   return LastMessage{range.last_offset(), range.last_hash()};
 }
 
-// Compaction may have removed the message that was the last one when the block was read before, so
-// the highest one counts.
+// Compaction may have removed the message that was last when the block was read before, so the one
+// with the highest offset counts.
 void Keep(const absl::optional<LastMessage>& seen, absl::optional<LastMessage>* kept) {
   if (seen.has_value() && (!kept->has_value() || seen->offset > (*kept)->offset)) *kept = seen;
 }
 
-// Ranges of one block: ascending, disjoint, not touching. The first that ends after `from`.
+// The first range that ends after `from`. Ranges are of one block: ascending, disjoint, not
+// touching.
 template <typename Ranges>
 auto FirstBehind(uint64_t from, Ranges& ranges) {
   return std::upper_bound(ranges.begin(), ranges.end(), from,
@@ -84,7 +85,7 @@ void Insert(const Range& range, std::vector<Range>* ranges) {
   }
 }
 
-// What is wrong with the range itself.
+// What is wrong with the range itself; empty if nothing is.
 std::string Malformation(const ProvenanceRange& range) {
   if (range.ends_split()) {
     if (range.to() != range.from()) return "the end of a split holds records";
@@ -223,7 +224,7 @@ uint64_t ConsumedSplit::RowsOfRanges() const {
   return rows;
 }
 
-// By way of ranges where there are some, so that every check of Add holds here, too.
+// Merges through ranges where there are some, so that all checks of Add apply here, too.
 std::string ConsumedSplit::Merge(const ConsumedSplit& other) {
   std::string wrong = MergeWholeBlocks(other);
   if (!wrong.empty()) return wrong;
@@ -263,8 +264,8 @@ std::string ConsumedSplit::Merge(const ConsumedSplit& other) {
   return add(end);
 }
 
-// Adds the records of whole blocks and, of a partition, of open blocks, too: their ranges do not
-// say how many they hold.
+// Adds the records of whole blocks and, for a partition, also those of open blocks: their ranges do
+// not say how many records they hold.
 std::string ConsumedSplit::MergeWholeBlocks(const ConsumedSplit& other) {
   if (is_topic_ != other.is_topic_) {
     return "a split is a piece of a file or a topic partition, not both";
@@ -400,7 +401,7 @@ absl::Status ConsumedSplit::ReadBlock(const BlockLedger& state) {
     range.set_from_line(line(i));
     range.set_to_line(line(i + 1));
     const Range places_of = RangeOf(range);
-    // Ranges that touch would have been one.
+    // Ranges that touch would have been saved as one.
     if (i > 0 && FromOf(places_of) <= to) {
       return absl::DataLossError("has ranges that touch, overlap or leave their block");
     }
@@ -424,7 +425,7 @@ absl::Status ConsumedSplit::CheckRows() const {
     return absl::DataLossError("has more records than its end names");
   }
   if (is_topic_) return absl::OkStatus();
-  // Every whole block of a file has a record at least.
+  // Every whole block of a file has at least one record.
   uint64_t fewest_rows = RowsOfRanges();
   for (const auto& [first, last] : done_blocks_) fewest_rows += last - first + 1;
   const bool sums_up = done_blocks_.empty() ? rows_ == fewest_rows : rows_ >= fewest_rows;

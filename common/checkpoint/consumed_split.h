@@ -1,9 +1,10 @@
 // A ConsumedSplit says what is consumed of one split in one epoch: whole blocks, and ranges of the
-// others (ledger.h). The rules are those of ProvenanceRange (proto/hot.proto).
+// other blocks (ledger.h). The rules are those of ProvenanceRange (proto/hot.proto).
 //
 // A split is a piece of a file or a topic partition. Block b of a file is the interval [b, b + 1),
-// a block of a partition that of its offsets; blocks never overlap. A place in a block is a record
-// of a file; of a partition it is a slot, which is an offset, and a line of that slot.
+// and a block of a partition is the interval of its offsets; blocks never overlap. A place in a
+// block of a file is a record. In a block of a partition it is a slot, which is an offset, and a
+// line of that slot.
 //
 // Thread-compatible.
 
@@ -26,7 +27,7 @@ namespace satrap {
 
 class ConsumedSplit {
  public:
-  // Records [from, to) of a block's permuted order. Of a partition: from line from_line of slot
+  // Records [from, to) of a block's permuted order. For a partition, from line from_line of slot
   // `from` to before line to_line of slot `to`.
   struct Range {
     uint32_t from;
@@ -49,23 +50,24 @@ class ConsumedSplit {
 
   // Errors say what is wrong; the caller names the split.
   static absl::StatusOr<ConsumedSplit> FromState(const SplitLedger& state);
-  // All but the split's number.
+  // Writes all but the split's number.
   void ToState(SplitLedger* state) const;
 
   // Why the range cannot be added; empty if it can.
   std::string Refusal(const ProvenanceRange& range) const;
   // REQUIRES: Refusal(range).empty()
   void Add(const ProvenanceRange& range);
-  // Adds everything that `other` holds. Returns why it cannot; then this object is useless.
+  // Adds everything that `other` holds. If it cannot, returns the reason, and this object is
+  // useless.
   std::string Merge(const ConsumedSplit& other);
 
-  // All records, or offsets, and the end.
+  // Whether all records, or offsets, and the end are consumed.
   bool is_done() const;
   bool has_end() const { return split_rows_.has_value() || bounds_.has_value(); }
   uint64_t rows() const { return rows_; }
-  // All records of the split, if it is a file and its end is consumed.
+  // The number of all records of the split; absent unless it is a file whose end is consumed.
   absl::optional<uint64_t> split_rows() const { return split_rows_; }
-  // As the functions of Ledger.
+  // These are as the functions of Ledger (ledger.h).
   bool IsBlockBegun(uint64_t block) const;
   std::vector<Range> Consumed(uint64_t block, uint32_t size) const;
   std::vector<Offsets> OpenBlocks() const;
@@ -85,22 +87,22 @@ class ConsumedSplit {
   std::string RefusalOfBlock(const ProvenanceRange& range) const;
   std::string MergeWholeBlocks(const ConsumedSplit& other);
   absl::Status ReadBlock(const BlockLedger& state);
-  // Whether the split has the records that the state counts, and is rightly not among the done
-  // ones.
+  // Checks that the split has the records that the state counts, and that it is not one that should
+  // be among the done splits.
   absl::Status CheckRows() const;
-  // Records of the ranges of blocks of a file; they are not known of a partition.
+  // Records in ranges of a file's blocks. For a partition their number is not known.
   uint64_t RowsOfRanges() const;
 
   bool is_topic_ = false;  // a topic partition
   uint64_t rows_ = 0;
   absl::optional<uint64_t> split_rows_;
-  absl::optional<Offsets> bounds_;  // of a partition whose end is consumed
+  absl::optional<Offsets> bounds_;  // of a partition; absent until its end is consumed
   Intervals done_blocks_;
-  std::map<uint64_t, Block> blocks_;          // the others of which something is consumed
-  absl::optional<LastMessage> last_message_;  // of whole blocks
+  std::map<uint64_t, Block> blocks_;          // blocks that are consumed in part
+  absl::optional<LastMessage> last_message_;  // the last one in whole blocks
 };
 
-// How errors call the range: "records [0, 5) of block 2".
+// The range's name in errors: "records [0, 5) of block 2".
 std::string NameOf(const ProvenanceRange& range);
 
 }  // namespace satrap

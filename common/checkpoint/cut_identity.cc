@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "", or the first thing in which the cut of the manifest is another than that of the entry.
+// "" if the manifest's cut is the entry's, else the first difference.
 std::string Difference(const CutEntry& entry, const std::string& name,
                        const CheckpointManifest& manifest, uint32_t manifest_crc32c) {
   const std::string name_inside = CutName(manifest.generation(), manifest.cut());
@@ -51,7 +51,8 @@ absl::Status CheckCutIdentity(const RunLog& log, const std::string& folder,
 
 absl::StatusOr<std::string> NameOfCut(const RunLog& log, const std::string& run_dir,
                                       const std::string& typed) {
-  // Both sides are resolved, so that links, relative paths and a run that was moved all compare.
+  // Both sides are resolved, so that links, relative paths and runs that were moved can be
+  // compared.
   std::error_code error;
   const fs::path checkpoints = fs::weakly_canonical(CheckpointsDir(run_dir), error);
   const bool is_path = absl::StrContains(typed, "/");

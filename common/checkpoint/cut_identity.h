@@ -1,6 +1,6 @@
 // Which cut a folder holds. A folder's name proves nothing: people copy and rename folders, and two
 // runs use the same names. So the CUT entry of the run's log says what the cut of a name is, and
-// whoever begins from a folder, or verifies it, compares.
+// all who begin from a folder, or verify it, compare with the entry.
 //
 // Thread-safe: functions of their arguments.
 
@@ -17,18 +17,18 @@
 
 namespace satrap {
 
-// Whether the cut in `folder`, whose last component is its name, is the one that `log` commits
-// under that name: generation, number, step, order of samples, and the checksum of the manifest as
-// ReadManifest tells it (entries of older builds have no checksum). The manifest holds the
+// Checks that the cut in `folder`, whose last component is its name, is the one that `log` commits
+// under that name. Compares generation, number, step, order of samples, and the manifest's checksum
+// as ReadManifest returns it (entries of older builds have no checksum). The manifest holds the
 // checksums of all other files. DATA_LOSS, naming the folder and the first difference;
 // FAILED_PRECONDITION if the log has no cut of this name.
 absl::Status CheckCutIdentity(const RunLog& log, const std::string& folder,
                               const CheckpointManifest& manifest, uint32_t manifest_crc32c);
 
 // The name of the cut that a user means by `typed`: a name or link in RUN/checkpoints (`best`), or
-// the path of one, also relative to the current folder. FAILED_PRECONDITION if it is not a folder
-// of this run, or none that `log` commits; the message says how to begin from another run's model.
-// Reads the machine's own disk.
+// the path of one, which may be relative to the current folder. FAILED_PRECONDITION if it is not a
+// folder of this run, or if `log` does not commit it; the message says how to begin from another
+// run's model. Reads the machine's own disk.
 absl::StatusOr<std::string> NameOfCut(const RunLog& log, const std::string& run_dir,
                                       const std::string& typed);
 

@@ -45,7 +45,7 @@ class CutIdentityTest : public testing::Test {
     EXPECT_TRUE(log.Append(entry).ok());
     return log;
   }
-  // The folder holds `manifest`.
+  // Checks a folder that holds `manifest`.
   absl::Status Check(const RunLog& log, const CheckpointManifest& manifest,
                      const std::string& folder = "/runs/a/checkpoints/cut_0002_000003") {
     EXPECT_TRUE(disk_.CreateFolders(folder).ok());
@@ -115,7 +115,7 @@ TEST_F(CutIdentityTest, ACutThatTheLogDoesNotNameWasNotCommitted) {
   EXPECT_THAT(status.message(), HasSubstr("no cut cut_0002_000009"));
 }
 
-// Paths are those of a real disk, with the log of another one.
+// The paths are on a real disk, but the log is on the disk in memory.
 class NameOfCutTest : public CutIdentityTest {
  protected:
   NameOfCutTest() {
@@ -132,7 +132,7 @@ class NameOfCutTest : public CutIdentityTest {
     fs::create_directories(cuts / "cut_0002_000003");
     fs::create_directories(cuts / "cut_0002_000004");  // not committed
     fs::create_directory_symlink("cut_0002_000003", cuts / "latest");
-    fs::create_directory_symlink("cut_0002_000001", cuts / "best");  // there is none
+    fs::create_directory_symlink("cut_0002_000001", cuts / "best");  // the log has no such cut
   }
   absl::StatusOr<std::string> NameOf(const std::string& typed, const std::string& run = "a") {
     return NameOfCut(log_, (root_ / run).string(), typed);

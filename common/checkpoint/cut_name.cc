@@ -20,7 +20,7 @@ absl::optional<CutId> ParseCutName(absl::string_view name) {
       !absl::SimpleAtoi(words[2], &id.number)) {
     return absl::nullopt;
   }
-  // Other spellings of the same numbers are other folders.
+  // Another spelling of the same numbers would name another folder.
   if (CutName(id.generation, id.number) != name) return absl::nullopt;
   return id;
 }

@@ -1,4 +1,4 @@
-// The names of a run's cuts, and where they lie.
+// The names of a run's cuts, and the folders that hold them.
 //
 // Thread-safe: functions of their arguments.
 
@@ -14,7 +14,7 @@
 
 namespace satrap {
 
-// The cut `number` of a generation, both from 1. Ordered as they are committed.
+// Cut `number` of a generation, both counted from 1. Ordered as cuts are committed.
 struct CutId {
   uint64_t generation = 0;
   uint64_t number = 0;
@@ -26,7 +26,7 @@ std::string CutName(uint64_t generation, uint64_t cut);
 absl::optional<CutId> ParseCutName(absl::string_view name);
 // RUN/checkpoints
 std::string CheckpointsDir(const std::string& run_dir);
-// RUN/checkpoints/NAME; empty for the cut "", which is the beginning.
+// RUN/checkpoints/NAME; empty for the cut "", which stands for the beginning of the run.
 std::string FolderOfCut(const std::string& run_dir, const std::string& cut);
 
 }  // namespace satrap

@@ -18,12 +18,12 @@ absl::StatusOr<std::unique_ptr<FileLock>> PinCut(const std::string& folder,
   absl::StatusOr<std::unique_ptr<FileLock>> pin =
       file_system->TryLock(ManifestOf(folder), LockKind::kShared);
   if (absl::IsUnimplemented(pin.status())) return nullptr;
-  // Only who removes a cut takes the exclusive lock.
+  // Only a process that removes the cut takes the exclusive lock.
   if (absl::IsUnavailable(pin.status())) {
     return absl::NotFoundError(absl::StrCat(folder, " is being removed"));
   }
   if (absl::IsNotFound(pin.status())) {
-    // Its error says that the folder holds none.
+    // ReadManifest's error says that the folder holds no model.
     const absl::Status manifest = ReadManifest(folder, file_system).status();
     if (absl::IsNotFound(manifest)) return manifest;
   }

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// On the machine's own disk, because the system's locks are what is tested.
+// Uses the machine's own disk, because the system's locks are tested.
 class CutPinTest : public testing::Test {
  protected:
   CutPinTest() {
@@ -63,12 +63,12 @@ TEST_F(CutPinTest, ACutThatIsRemovedOrBeingRemovedCannotBePinned) {
   EXPECT_EQ(*rest, nullptr);
 }
 
-// A manifest that is removed between the moments at which a reader opens and locks it.
+// The manifest is removed after a reader opens it and before it locks it.
 TEST_F(CutPinTest, TheLockOfAFileWithoutANameIsNoPin) {
   const std::string manifest = cut_ + "/manifest";
   const int fd = open(manifest.c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_TRUE(disk_->Remove(manifest).ok());
-  // Opens the very file that has no name any more.
+  // The link opens the very file that has lost its name.
   ASSERT_TRUE(disk_->CreateLink(absl::StrCat("/proc/self/fd/", fd), manifest).ok());
   EXPECT_EQ(PinCut(cut_, disk_).status().code(), absl::StatusCode::kNotFound);
   close(fd);
@@ -79,7 +79,7 @@ TEST_F(CutPinTest, APinEndsWithItsProcessAndNotWithItsForks) {
   ASSERT_TRUE(pin.ok());
   int until_parent_is_done[2];
   ASSERT_EQ(pipe(until_parent_is_done), 0);
-  // As the starter of a launcher, which is forked while the command line has a pin.
+  // Like a launcher's starter, which is forked while the command line has a pin.
   const pid_t child = fork();
   if (child == 0) {
     close(until_parent_is_done[1]);

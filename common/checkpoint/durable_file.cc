@@ -16,7 +16,7 @@ std::string FolderOf(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-// An error about the partial file as one about `path`, the name that the caller knows.
+// Turns an error about the partial file into one about `path`, the name that the caller knows.
 absl::Status AboutPath(const std::string& path, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::Status(status.code(),
@@ -42,7 +42,7 @@ DurableFile::DurableFile(std::string path, std::unique_ptr<WritableFile> file,
 DurableFile::~DurableFile() {
   if (file_ == nullptr) return;
   file_.reset();
-  // A partial file that cannot be removed costs space, and is replaced by the next attempt.
+  // A partial file that cannot be removed costs space, but the next attempt replaces it.
   file_system_->Remove(partial_path_).IgnoreError();
 }
 
@@ -58,7 +58,7 @@ absl::Status DurableFile::Commit() {
   // file or the new one, not an empty one.
   RETURN_IF_ERROR(AboutPath(path_, file_->Sync()));
   RETURN_IF_ERROR(file_system_->Rename(partial_path_, path_));
-  // Then the name itself: without this a crash may bring the old file back.
+  // Then the name itself must be durable: otherwise a crash may bring the old file back.
   file_.reset();
   return file_system_->SyncFolder(FolderOf(path_));
 }

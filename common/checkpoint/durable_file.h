@@ -1,7 +1,7 @@
 // A DurableFile appears under its name as a whole or not at all: it is written as PATH.partial,
-// synced, renamed, and the folder's entry is synced. A file or link that had the name before is
-// replaced. For a path that a user typed, which may be a pipe or a device, use WriteFileAtomically
-// (deploy/launcher/run_folder.h).
+// synced and renamed, and then the folder's entry is synced. It replaces a file or link that had
+// the name before. For a path that a user typed, which may be a pipe or a device, use
+// WriteFileAtomically (deploy/launcher/run_folder.h).
 //
 // Thread-compatible.
 
@@ -36,11 +36,11 @@ class DurableFile {
   // after it
   absl::Status Commit();
 
-  // Of the bytes appended.
+  // How many bytes were appended.
   uint64_t size_bytes() const { return size_bytes_; }
-  // Of them, or of those since the last TakeCrc32c.
+  // The checksum of all bytes appended, or of those since the last TakeCrc32c.
   uint32_t crc32c() const { return crc32c_; }
-  // Returns crc32c(), and begins it anew for the next part of the file.
+  // Returns crc32c(), and starts a new checksum for the next part of the file.
   uint32_t TakeCrc32c() { return std::exchange(crc32c_, 0); }
 
  private:

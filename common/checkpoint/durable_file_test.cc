@@ -52,7 +52,7 @@ TEST_F(DurableFileTest, NamesAFolderThatIsNotThere) {
   EXPECT_NE(file.status().message().find(path_), absl::string_view::npos);
 }
 
-// The device that is always full.
+// /dev/full behaves like a full disk.
 TEST_F(DurableFileTest, SaysWhenTheDiskIsFull) {
   ASSERT_EQ(symlink("/dev/full", (path_ + ".partial").c_str()), 0);
   auto file = DurableFile::Create(path_);

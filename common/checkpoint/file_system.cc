@@ -28,9 +28,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// In memory, for direct writes, and a multiple of the block of usual disks.
+// Alignment in memory for direct writes, a multiple of the block size of usual disks.
 constexpr size_t kAlignment = 4096;
-// Of one write. Smaller direct writes take more processor time a byte.
+// The size of one write. Smaller direct writes take more processor time per byte.
 constexpr size_t kBufferBytes = size_t{1} << 20;
 static_assert(kBufferBytes % kAlignment == 0);
 
@@ -40,21 +40,21 @@ struct FreeMemory {
 using AlignedBuffer = std::unique_ptr<char[], FreeMemory>;
 
 // Writes past the page cache where the file system allows it (O_DIRECT). A cut is read again only
-// after a death, and what the kernel takes to copy gigabytes to fresh pages of its cache would be
-// missing from training (docs/benchmarks.md, "What cuts cost").
+// after a process has died, and the time that the kernel needs to copy gigabytes to fresh pages of
+// its cache would be lost to training (docs/benchmarks.md, "What cuts cost").
 //
-// Each full buffer is one direct write. The rest of a file is no multiple of the disk's blocks and
-// goes through the page cache; so does a file that is smaller, or synced before its first full
-// buffer. Whatever a direct write refuses, an ordinary one tries again, and so on to the end of the
-// file: either the file system knows no direct writes, or the error is the one that ordinary writes
-// have.
+// Each full buffer is one direct write. The rest of a file is no multiple of the disk's blocks, so
+// it goes through the page cache; so does a small file, or one that is synced before its first full
+// buffer. If a direct write is refused, an ordinary one tries again, and all later ones are
+// ordinary: either the file system has no direct writes, or the ordinary write returns the true
+// error.
 class DiskFile final : public WritableFile {
  public:
   DiskFile(std::string path, int fd, AlignedBuffer buffer)
       : path_(std::move(path)), fd_(fd), buffer_(std::move(buffer)) {}
 
   ~DiskFile() override {
-    // For a caller that wants the bytes in the file and no promise.
+    // For a caller that wants the bytes in the file but does not need them durable.
     WriteRest().IgnoreError();
     close(fd_);
   }
@@ -66,7 +66,7 @@ class DiskFile final : public WritableFile {
       buffered_ += n;
       bytes.remove_prefix(n);
       if (buffered_ < kBufferBytes) break;
-      // Only now is it known that the file is no small one.
+      // Only now is it known that the file is not small.
       if (!any_written_) direct_ = SetDirect(true);
       const absl::Status status = WriteBuffer();
       if (!status.ok()) return status;
@@ -77,8 +77,8 @@ class DiskFile final : public WritableFile {
   absl::Status Sync() override {
     const absl::Status status = WriteRest();
     if (!status.ok()) return status;
-    // What was written past the page cache needs it, too: for the list of the file's blocks, and
-    // for what the disk keeps in a cache of its own.
+    // Bytes that were written past the page cache need fsync, too: for the list of the file's
+    // blocks, and for the disk's own cache.
     return fsync(fd_) == 0 ? absl::OkStatus() : FileError("write", path_);
   }
 
@@ -97,7 +97,7 @@ class DiskFile final : public WritableFile {
   }
 
   absl::Status WriteBuffer() {
-    // Taken first: after an error nothing may write it again.
+    // Cleared first, so that nothing writes the buffer again after an error.
     const size_t size = std::exchange(buffered_, 0);
     size_t done = 0;
     while (done < size) {
@@ -106,7 +106,7 @@ class DiskFile final : public WritableFile {
       if (n < 0 && !direct_) return FileError("write", path_);
       if (n > 0) done += static_cast<size_t>(n);
       if (done == size || !direct_) continue;
-      // A refusal, a full disk, or a limit of file sizes within a block.
+      // The direct write was refused, the disk is full, or a size limit lies within a block.
       if (!SetDirect(false)) return FileError("write", path_);
       direct_ = false;
     }
@@ -122,7 +122,7 @@ class DiskFile final : public WritableFile {
   bool direct_ = false;  // the file has O_DIRECT
 };
 
-// Reads past the cache of stdio: callers read in large pieces.
+// Reads without the buffer of stdio, because callers read in large pieces.
 class DiskReader final : public ReadableFile {
  public:
   DiskReader(std::string path, int fd, uint64_t size_bytes)
@@ -159,7 +159,7 @@ class DiskReader final : public ReadableFile {
 class DiskLock final : public FileLock {
  public:
   explicit DiskLock(int fd) : fd_(fd) {}
-  // A process that was forked meanwhile may have the descriptor, too, so closing it is not enough.
+  // A process that was forked meanwhile may also have the descriptor, so closing it is not enough.
   ~DiskLock() override {
     flock(fd_, LOCK_UN);
     close(fd_);
@@ -173,7 +173,7 @@ class DiskLock final : public FileLock {
 
 int OpenToLock(const std::string& path, LockKind kind) {
   if (kind == LockKind::kExclusive) {
-    // NFS gives an exclusive lock only to who may write.
+    // NFS gives an exclusive lock only to a process that may write.
     const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd >= 0 || (errno != EACCES && errno != EPERM && errno != EROFS)) return fd;
   }
@@ -181,8 +181,9 @@ int OpenToLock(const std::string& path, LockKind kind) {
 }
 
 // The processes that hold a lock of `file`, by /proc/locks: "7: FLOCK  ADVISORY  READ 123 fe:00:99
-// 0 EOF". Devices have other numbers there on some file systems, so that the inode alone counts if
-// no line has both. Processes of other machines and containers have no line, or the number -1 or 0.
+// 0 EOF". On some file systems it shows other device numbers, so if no line has both device and
+// inode, the inode alone counts. Processes of other machines and containers have no line, or have
+// number -1 or 0.
 std::vector<int64_t> HoldersOf(const struct stat& file) {
   std::vector<int64_t> same_device, same_inode;
   const std::string device = absl::StrFormat("%02x:%02x", major(file.st_dev), minor(file.st_dev));
@@ -211,7 +212,7 @@ class Disk final : public FileSystem {
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
     const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return FileError("write", path);
-    // A small file touches, and so takes, only the first pages of it.
+    // A small file touches only the first pages of the buffer, so only those take memory.
     AlignedBuffer buffer(static_cast<char*>(std::aligned_alloc(kAlignment, kBufferBytes)));
     if (buffer == nullptr) {
       close(fd);
@@ -292,8 +293,8 @@ class Disk final : public FileSystem {
           absl::StrCat("cannot lock ", path, ": ", std::generic_category().message(error));
       return error == EWOULDBLOCK ? absl::UnavailableError(why) : absl::UnimplementedError(why);
     }
-    // Somebody may have removed the file, under a lock of his own, since it was opened. On NFS it
-    // then keeps another name as long as it is open.
+    // Another process may have removed the file, under a lock of its own, since it was opened here.
+    // On NFS the file then keeps another name as long as it is open.
     struct stat held, named;
     if (fstat(fd, &held) != 0 || stat(path.c_str(), &named) != 0) return FileError("lock", path);
     if (held.st_nlink > 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino) {

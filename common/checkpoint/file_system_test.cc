@@ -25,7 +25,7 @@ class DiskFileSystemTest : public testing::Test {
  protected:
   DiskFileSystemTest() { EXPECT_TRUE(MakeRoot(testing::TempDir())); }
   ~DiskFileSystemTest() override { EXPECT_TRUE(disk_->Remove(root_).ok()); }
-  // Makes a new folder in `parent` the test's own. False if that cannot be.
+  // Makes a new folder in `parent` the test's own. False if it cannot be made.
   bool MakeRoot(const std::string& parent) {
     std::string pattern = parent + "/file_system_test_XXXXXX";
     if (mkdtemp(pattern.data()) == nullptr) return false;
@@ -47,7 +47,7 @@ class DiskFileSystemTest : public testing::Test {
   std::string root_;
 };
 
-// What the disk file system gathers for one write past the page cache, and the pages of that cache.
+// How much the disk file system writes at once past the page cache, and the size of a page there.
 constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr size_t kPageBytes = 4096;
 
@@ -58,7 +58,7 @@ std::string BytesOf(size_t size) {
   return bytes;
 }
 
-// Which pages of a file the page cache holds.
+// For each page of a file, whether the page cache holds it.
 std::vector<unsigned char> CachedPages(const std::string& path, size_t size) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   void* const map = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
@@ -71,8 +71,8 @@ std::vector<unsigned char> CachedPages(const std::string& path, size_t size) {
   return pages;
 }
 
-// Whether the file system of a folder takes direct writes and keeps what they wrote out of the page
-// cache: tmpfs may take them, and holds nothing elsewhere.
+// Whether the file system of a folder takes direct writes and keeps their bytes out of the page
+// cache. tmpfs may take them, but its files are always in that cache.
 bool WritesPastTheCache(const std::string& folder) {
   const std::string path = folder + "/probe";
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_DIRECT, 0600);
@@ -175,7 +175,7 @@ TEST_F(DiskFileSystemTest, AFileThatIsClosedWithoutASyncHoldsAllBytes) {
 }
 
 TEST_F(DiskFileSystemTest, ALargeFileGoesPastThePageCacheButForItsEnd) {
-  // The folder of temporary files may be in memory; the checkout is hardly ever.
+  // The folder of temporary files may be in memory; the checkout hardly ever is.
   bool found = WritesPastTheCache(root_);
   for (const char* const parent : {".", "/var/tmp"}) {
     if (!found) found = MakeRoot(parent) && WritesPastTheCache(root_);
@@ -204,7 +204,8 @@ TEST_F(DiskFileSystemTest, WhatKnowsNoDirectWritesGetsOrdinaryOnes) {
 
 TEST_F(DiskFileSystemTest, ALimitOfFileSizesIsAFullDisk) {
   const std::string bytes = BytesOf(3 * kBufferBytes + 777);
-  // In the rest, between and within direct writes, within a block of the disk, and in a small file.
+  // The limit lies in the rest, between direct writes, within one, within a disk block, and in a
+  // small file.
   for (const size_t limit : {3 * kBufferBytes + 100, 2 * kBufferBytes, kBufferBytes + kPageBytes,
                              kBufferBytes + 100, size_t{100}}) {
     auto file = disk_->Create(At("file"));
@@ -221,7 +222,7 @@ TEST_F(DiskFileSystemTest, ALimitOfFileSizesIsAFullDisk) {
 TEST_F(DiskFileSystemTest, AReaderSkipsWhatItIsToldAndNothingIsLeftBehindTheEnd) {
   const std::string content = BytesOf(200000);
   Write("file", content);
-  // By the system's own way, and by reading.
+  // Tests the disk file system's own Skip, and the default, which reads.
   struct Plain final : ReadableFile {
     explicit Plain(std::unique_ptr<ReadableFile> file) : file(std::move(file)) {}
     uint64_t size_bytes() const override { return file->size_bytes(); }

@@ -1,5 +1,5 @@
 // Intervals: a set of numbers as ascending, disjoint pairs [first, last], none of them next to
-// another, so that equal sets are equal however they came about.
+// another, so that equal sets have equal pairs, in whatever order numbers were inserted.
 //
 // Thread-compatible.
 
@@ -58,7 +58,7 @@ class Intervals {
   uint64_t first() const { return pairs_.begin()->first; }
   uint64_t last() const { return pairs_.rbegin()->second; }
 
-  // The pairs as a repeated field holds them.
+  // Appends the pairs to a repeated field.
   template <typename Field>
   void Write(Field* field) const {
     for (const auto& [first, last] : pairs_) {

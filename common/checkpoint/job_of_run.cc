@@ -1,15 +1,9 @@
 #include "common/checkpoint/job_of_run.h"
 
 #include <cstdint>
-#include <string>
 
 namespace satrap {
 namespace {
-
-std::string WithoutFolder(JobConfig job) {
-  job.clear_run_dir();
-  return job.SerializeAsString();
-}
 
 const GenerationEntry* Newest(const std::vector<RunLogEntry>& entries) {
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
@@ -19,6 +13,12 @@ const GenerationEntry* Newest(const std::vector<RunLogEntry>& entries) {
 }
 
 }  // namespace
+
+bool IsSameJob(JobConfig a, JobConfig b) {
+  a.clear_run_dir();
+  b.clear_run_dir();
+  return a.SerializeAsString() == b.SerializeAsString();
+}
 
 const GenerationEntry* LastThatRan(const std::vector<RunLogEntry>& entries) {
   uint64_t ran = 0;
@@ -48,7 +48,7 @@ const JobConfig* JobOfNext(const std::vector<RunLogEntry>& entries) {
 
 const JobConfig* JobToGoBackTo(const std::vector<RunLogEntry>& entries, const JobConfig& job) {
   const GenerationEntry* ran = LastThatRan(entries);
-  if (ran == nullptr || WithoutFolder(ran->job()) == WithoutFolder(job)) return nullptr;
+  if (ran == nullptr || IsSameJob(ran->job(), job)) return nullptr;
   return &ran->job();
 }
 

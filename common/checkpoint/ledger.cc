@@ -16,8 +16,8 @@ absl::Status Refused(absl::string_view what, uint32_t split, uint32_t epoch,
 }  // namespace
 
 std::string Ledger::Refusal(uint32_t epoch_number, const ProvenanceRange& range) const {
-  // A range of which nothing else is known can still be wrong in itself, and must be refused
-  // without an entry for its split: the ledger stays as it was.
+  // A range can be wrong in itself even if its split has no entry. It must then be refused without
+  // making one: the ledger stays as it was.
   static const ConsumedSplit* const nothing = new ConsumedSplit();
   const auto found = epochs_.find(epoch_number);
   if (found == epochs_.end()) return nothing->Refusal(range);
@@ -50,7 +50,7 @@ absl::Status Ledger::Add(uint32_t epoch_number, const ProvenanceRange& range) {
 void Ledger::FinishSplit(uint32_t number, Epoch* epoch) {
   const auto split = epoch->splits.find(number);
   if (!split->second.is_done()) return;
-  // A split that is done is one number in an interval, so the ledger of a long run stays small.
+  // A done split is one number in an interval, so the ledger of a long run stays small.
   epoch->splits.erase(split);
   epoch->done_splits.Insert(number, number);
 }
@@ -101,8 +101,7 @@ absl::Status Ledger::MergeEpoch(uint32_t number, const Epoch& theirs, Epoch* epo
 }
 
 void Ledger::CloseEpochsBefore(uint32_t epoch) {
-  // The totals stay: they are the counts of the report. An epoch with totals alone counts as
-  // closed.
+  // The totals stay, because the report shows them. An epoch that has only totals counts as closed.
   for (auto& [number, each] : epochs_) {
     if (number >= epoch) break;
     each.done_splits.clear();
@@ -214,7 +213,7 @@ LedgerState Ledger::ToState() const {
 absl::Status Ledger::ReadEpoch(const EpochLedger& state, Epoch* epoch) {
   epoch->totals = {state.rows(), state.bad_records(), state.empty_lines()};
   RETURN_IF_ERROR(epoch->done_splits.Read(state.done_splits()));
-  uint64_t rows = 0;  // of the splits that are not whole
+  uint64_t rows = 0;  // records of the splits that are not whole
   for (const SplitLedger& saved : state.splits()) {
     const bool ascends = epoch->splits.empty() || saved.split() > epoch->splits.rbegin()->first;
     if (!ascends || epoch->done_splits.Holds(saved.split())) {
@@ -228,7 +227,7 @@ absl::Status Ledger::ReadEpoch(const EpochLedger& state, Epoch* epoch) {
     epoch->splits.emplace(saved.split(), *std::move(split));
     rows += saved.rows();
   }
-  // Splits that are whole have no entry, so the total can be checked exactly only without them.
+  // Whole splits have no entry, so the total can be checked exactly only if there are none.
   const bool sums_up = epoch->done_splits.empty() && !epoch->is_closed() ? rows == state.rows()
                                                                          : rows <= state.rows();
   return sums_up ? absl::OkStatus()

@@ -1,4 +1,4 @@
-// The ledger of topic partitions. ledger_test.cc has what it shares with that of files.
+// The ledger of topic partitions. ledger_test.cc tests files, and what both have in common.
 
 #include <algorithm>
 #include <map>
@@ -23,8 +23,8 @@ struct Place {
   uint32_t line = 0;
 };
 
-// What lies between two places of the block of offsets [first, end). Its last message is at end -
-// 1.
+// What lies between two places of the block of offsets [first, end). Offset end - 1 has the last
+// message.
 ProvenanceRange Slots(uint64_t first, uint64_t end, Place from, Place to, uint32_t records,
                       uint32_t split = 0) {
   ProvenanceRange range;
@@ -70,10 +70,10 @@ void AddAll(const std::vector<ProvenanceRange>& ranges, Ledger* ledger) {
   }
 }
 
-// A partition from offset `start` on, in blocks of 1 to 6 offsets, each of which has up to two
-// lines. Its blocks are cut into ranges at records.
+// A partition from offset `start` on, in blocks of 1 to 6 offsets. Each offset has up to two lines.
+// Its blocks are cut into ranges at records.
 struct Partition {
-  static constexpr uint32_t kLines = 3;  // places of a slot: its lines, and what is behind them
+  static constexpr uint32_t kLines = 3;  // places of a slot: its lines, and the place after them
 
   explicit Partition(std::mt19937* random) {
     const auto below = [random](uint32_t limit) {
@@ -112,7 +112,7 @@ struct Partition {
   std::vector<ProvenanceRange> ranges;
 };
 
-// What is consumed of a partition, place by place.
+// Knows place by place what is consumed of a partition.
 class NaiveLedger {
  public:
   explicit NaiveLedger(const Partition& partition) : partition_(partition) {}
@@ -230,7 +230,7 @@ TEST(LedgerTopicsTest, TheOrderInWhichDeltasAreMergedDoesNotMatter) {
     std::shuffle(deltas.begin(), deltas.end(), random);
     Ledger merged;
     for (const Ledger& delta : deltas) {
-      // As a rank's delta comes to rank 0.
+      // A rank sends its delta to rank 0 in this form.
       const auto read = Ledger::FromState(delta.ToState());
       ASSERT_TRUE(read.ok()) << read.status() << TextOf(delta);
       const absl::Status status = merged.Merge(*read);
@@ -253,15 +253,15 @@ TEST(LedgerTopicsTest, ABlockKeepsItsBoundsAndItsNeighbours) {
   const std::vector<ProvenanceRange> refused = {
       Slots(100, 180, {30, 0}, {40, 0}, 10),   // another end
       Slots(90, 101, {0, 0}, {5, 0}, 5),       // overlaps the open block
-      Slots(199, 250, {0, 0}, {5, 0}, 5),      // likewise
+      Slots(199, 250, {0, 0}, {5, 0}, 5),      // also overlaps it
       Slots(150, 160, {0, 0}, {5, 0}, 5),      // within it
       Slots(50, 250, {0, 0}, {5, 0}, 5),       // around it
       WholeBlock(390, 410, 20),                // overlaps what is whole
-      WholeBlock(250, 310, 60),                // likewise
+      WholeBlock(250, 310, 60),                // also overlaps it
       Slots(100, 200, {20, 2}, {21, 0}, 3),    // a line twice
-      Slots(100, 200, {9, 0}, {10, 1}, 3),     // likewise
+      Slots(100, 200, {9, 0}, {10, 1}, 3),     // a line twice
       Slots(100, 200, {30, 0}, {100, 1}, 70),  // out of the block
-      Slots(100, 200, {30, 5}, {30, 5}, 0),    // nothing
+      Slots(100, 200, {30, 5}, {30, 5}, 0),    // an empty range
   };
   for (const ProvenanceRange& range : refused) {
     EXPECT_EQ(ledger.Add(0, range).code(), absl::StatusCode::kInternal) << range.DebugString();
@@ -436,7 +436,7 @@ TEST(LedgerTopicsTest, AnEndlessPartitionNeverHoldsMoreThanOpenBlocksAndPartsInF
   constexpr size_t kInFlight = 12;
   Ledger ledger;
   std::vector<ProvenanceRange> in_flight;
-  std::map<uint64_t, size_t> open;  // block that is begun: its ranges to come
+  std::map<uint64_t, size_t> open;  // for each open block, how many of its ranges are still to come
   size_t most = 0;
   size_t largest = 0;
   uint64_t next = 0;

@@ -7,11 +7,11 @@
 namespace satrap {
 namespace {
 
-// The names of the cuts that the next generation may begin from, if nobody says from which.
+// The cuts from which the next generation may begin if the user names none.
 std::set<std::string> StartsOf(const std::vector<RunLogEntry>& entries) {
   std::set<std::string> starts;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    // That of a run that was taken back to an older cut, which need not be the newest.
+    // The start of a run that was taken back to an older cut need not be the newest cut.
     if (entry->has_generation() && starts.empty()) starts.insert(entry->generation().cut());
     if (!entry->has_cut()) continue;
     starts.insert(entry->cut().cut());

@@ -1,5 +1,5 @@
-// What a COMPACTED entry of a run's log holds of the entries before it: what somebody may still ask
-// for.
+// What a COMPACTED entry of a run's log keeps of the entries before it, because it may still be
+// needed:
 //
 //   topics       all partitions, in their order
 //   cuts         those whose folders are there, for `--from`, `checkpoint list` and their identity,
@@ -10,8 +10,8 @@
 //   dropped      all changes of the job that were dropped
 //   the end      if the run has finished
 //
-// A cut whose folder is away for a while is forgotten. Everything that follows the newest cut stays
-// in its order, so counts of restarts and the place to go on from are as before.
+// A cut whose folder is away for a while is forgotten. All entries after the newest cut stay in
+// their order, so counts of restarts, and where the run continues, do not change.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_LOG_COMPACTION_H_
 #define SATRAP_COMMON_CHECKPOINT_LOG_COMPACTION_H_
@@ -25,8 +25,8 @@
 
 namespace satrap {
 
-// `entries` are those of RunLog::entries, `folders` the names in RUN/checkpoints; `left_out_cuts`
-// those that `entries` have no longer. Thread-safe: a function of its arguments.
+// `entries` are RunLog::entries, `folders` the names in RUN/checkpoints, and `left_out_cuts` counts
+// the cuts that `entries` no longer has. Thread-safe: a function of its arguments.
 CompactedEntry Compacted(const std::vector<RunLogEntry>& entries,
                          const std::set<std::string>& folders, uint64_t left_out_cuts);
 

@@ -160,7 +160,7 @@ TEST_F(LogCompactionTest, WhatStandsBelowItCountsForNothing) {
   RunLog log = Open();
   for (uint64_t cut = 1; cut <= 4; ++cut) ASSERT_TRUE(log.Append(Cut(1, cut)).ok());
   ASSERT_TRUE(log.Compact(1).ok());
-  // As after a power failure that has lost some of the removals, and left damage.
+  // A power failure has lost some of the removals, and left damage.
   ASSERT_TRUE(disk_.Remove(PathOf(2)).ok());
   disk_.Put(PathOf(3), "half");
   EXPECT_EQ(Open().last_cut()->cut(), CutName(1, 4));
@@ -187,7 +187,7 @@ TEST_F(LogCompactionTest, AnEntryThatComesTooLateIsNoCommit) {
   EXPECT_FALSE(disk_.Exists(PathOf(2)));
 }
 
-// Its entry counts: the next coordinator has read it.
+// The entry counts, because the next coordinator has read it.
 TEST_F(LogCompactionTest, WhoIsOvertakenAfterItsLinkIsNotToldThatItsEntryIsInTheLog) {
   RunLog slow = Open(1);
   ASSERT_TRUE(slow.Append(Generation(1, BEGAN_START, "", 1)).ok());
@@ -220,7 +220,7 @@ TEST_F(LogCompactionTest, AReaderWhoseFileIsGoneListsAgain) {
     EXPECT_EQ(read.number(), log.number());
     EXPECT_EQ(read.last_cut()->cut(), log.last_cut()->cut());
     disk_.SetOpenHook(nullptr);
-    // The log as it was, for the next place to meet.
+    // Restores the log as it was, for the next place to meet.
     disk_ = MemoryFileSystem();
     ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
     log = Open();

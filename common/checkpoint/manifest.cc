@@ -14,8 +14,8 @@
 namespace satrap {
 namespace {
 
-// Whether rows of semantics GLOBAL keep the last step of the segment: rules whose state alone
-// changes with a gradient of 0 (SparseOptimizer::IdleStep::kState).
+// Whether rows of semantics GLOBAL keep the last step of the segment. They do if a gradient of 0
+// changes only the state of the rule (SparseOptimizer::IdleStep::kState).
 bool KeepsLastStep(const SegmentConfig& segment) {
   if (segment.l2_mode() == SegmentConfig::DENSE) return false;
   const SparseOptimizerConfig& optimizer = segment.optimizer();
@@ -38,7 +38,7 @@ absl::Status WriteManifest(const std::string& directory, const CheckpointManifes
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory,
                                                 FileSystem* file_system, uint32_t* crc32c) {
   const std::string path = PathIn(directory);
-  // Leniently first, for the versions: a newer build may have added fields.
+  // Reads leniently first, to see the versions: a newer build may have added fields.
   CheckpointManifest manifest;
   const absl::Status status =
       ReadCheckedText(path, file_system, &manifest, UnknownFields::kLeftOut, crc32c);
@@ -87,7 +87,7 @@ std::vector<FileOfManifest> FilesOf(const CheckpointManifest& manifest) {
   for (const SavedFile& file : manifest.table_files()) {
     add(file.name(), file.bytes(), file.crc32c());
   }
-  // A model saved without a dense network has no such file.
+  // A model saved without a dense network has no dense file.
   if (!manifest.dense_file().empty()) {
     add(manifest.dense_file(), manifest.dense_bytes(), manifest.dense_crc32c());
   }
@@ -98,9 +98,9 @@ std::vector<PartOfFile> PartsOfFiles(const CheckpointManifest& manifest) {
   std::vector<PartOfFile> parts;
   struct End {
     uint64_t bytes = 0;
-    size_t last = 0;  // entry
+    size_t last = 0;  // index of the file's last entry so far
   };
-  std::map<std::string, End> ends;  // of files, as far as they are known
+  std::map<std::string, End> ends;  // by file; grows with each entry
   for (const SavedFile& file : manifest.table_files()) {
     const auto [end, is_first] = ends.emplace(file.name(), End());
     if (!is_first) parts[end->second.last].is_last = false;
@@ -130,7 +130,7 @@ uint64_t TableFingerprint(const TableConfig& table, RowForm form) {
   for (const SegmentConfig& segment : table.segments()) {
     absl::StrAppend(&text, " segment ", segment.name(), " ", segment.dim(), " optimizer ",
                     static_cast<int>(segment.optimizer().kind_case()));
-    // What else makes rows longer.
+    // Other settings that make rows longer.
     if (segment.optimizer().has_rmsprop()) {
       if (segment.optimizer().rmsprop().centred()) absl::StrAppend(&text, " centred");
       if (segment.optimizer().rmsprop().momentum() > 0) absl::StrAppend(&text, " momentum");
@@ -139,7 +139,7 @@ uint64_t TableFingerprint(const TableConfig& table, RowForm form) {
     const bool has_last_step = table.semantics() == TableConfig::GLOBAL && KeepsLastStep(segment);
     if (has_l2_step) absl::StrAppend(&text, " l2 step");
     if (has_last_step) absl::StrAppend(&text, " last step");
-    // Rows of other segments are alike in all forms.
+    // Rows of other segments are the same in all forms.
     const bool has_forms = has_l2_step || has_last_step || segment.optimizer().has_sgd_l1();
     if (has_forms && form != RowForm::kFirst) absl::StrAppend(&text, " form 2");
     absl::StrAppend(&text, ";");

@@ -1,5 +1,5 @@
-// What builds before the message Ending (proto/control.proto) wrote for programs as phrases. This
-// is the only place that decides anything by a text for people.
+// Reads what older builds, from before the message Ending (proto/control.proto), wrote for programs
+// as phrases. No other code decides anything by a text for people.
 //
 // Thread-safe: functions of their arguments.
 
@@ -11,8 +11,8 @@
 
 namespace satrap {
 
-// Sets `began` and `ended` of an entry that has only a `cause`, or nothing, and clears `cause`. An
-// entry of this build stays as it is.
+// Sets `began` and `ended` of an entry that has only a `cause`, or none of them, and clears
+// `cause`. An entry of this build stays as it is.
 void ReadOldCause(GenerationEntry* entry);
 
 // The advice of a failure.txt that has no ending.textproto beside it.

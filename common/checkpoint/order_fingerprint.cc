@@ -9,8 +9,9 @@
 namespace satrap {
 namespace {
 
-// What is left names the messages and says how they are read. Waiting closes blocks earlier or
-// later, but the ledger keeps the bounds of blocks, so another max_wait_ms may be given to a run.
+// Keeps only the fields that name the messages and say how they are read. Waiting closes blocks
+// earlier or later, but the ledger keeps the bounds of blocks, so a run may get another
+// max_wait_ms.
 void ClearWhatOrdersNothing(KafkaConfig* kafka) {
   kafka->clear_brokers();
   kafka->clear_settings();
@@ -26,17 +27,17 @@ void ClearWhatOrdersNothing(KafkaConfig* kafka) {
 }  // namespace
 
 uint64_t OrderFingerprint(const JobConfig& job, const SplitList& splits) {
-  // Numbers, not names, so that a renamed field changes nothing; each with a word before it, so
-  // that two neighbours cannot be read as one.
+  // Uses numbers, not names, so that a renamed field changes nothing. Each follows a word, so that
+  // two neighbours cannot be read as one number.
   std::string text = absl::StrCat("mode ", static_cast<int>(job.mode()), " seed ", job.seed(),
                                   " batch ", job.global_batch_size(), " lanes ",
                                   job.mode() == JobConfig::SYNC ? job.lanes() : 0);
-  // All of the data section but its file lists: parser, columns, filters, blocks, splits.
+  // The data section without its file lists: parser, columns, filters, blocks, splits.
   DataConfig data = job.data();
   data.clear_train_files();
   data.clear_valid_files();
   data.clear_test_files();
-  // It only stops a run.
+  // This limit only stops a run.
   data.clear_max_bad_fraction();
   if (data.has_kafka()) ClearWhatOrdersNothing(data.mutable_kafka());
   if (data.has_valid_kafka()) ClearWhatOrdersNothing(data.mutable_valid_kafka());
@@ -48,13 +49,13 @@ uint64_t OrderFingerprint(const JobConfig& job, const SplitList& splits) {
       absl::StrAppend(&text, " file ", file.bytes(), " ", file.content());
     }
   }
-  // What candidates are drawn is a part of what is trained.
+  // The list of candidates is a part of what is trained.
   if (splits.has_candidates()) {
     absl::StrAppend(&text, " candidates ", splits.candidates().bytes(), " ",
                     splits.candidates().content());
   }
   for (const StreamTopics& stream : splits.topics()) {
-    // A list without ends may grow while the run trains.
+    // A list without ends may grow while the run trains, so it is left out.
     const bool is_bounded =
         std::all_of(stream.partitions().begin(), stream.partitions().end(),
                     [](const TopicPartition& partition) { return partition.has_end(); });

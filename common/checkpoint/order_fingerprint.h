@@ -1,8 +1,8 @@
-// What fixes the order of a run's samples, and so what the ledger of a cut means: mode, seed,
-// lanes, batch size, blocks, the parser and its filters, the streams' files, or their topics and,
-// if these end, the offsets of their partitions. A run goes on from a cut only if its own
-// fingerprint is the cut's. Numbers of processes are no part of it, nor are learning rates, nor how
-// a cluster is reached.
+// Everything that fixes the order of a run's samples, and so the meaning of a cut's ledger: mode,
+// seed, lanes, batch size, blocks, the parser and its filters, and the streams' files, or their
+// topics and, if these end, the offsets of their partitions. A run continues from a cut only if its
+// own fingerprint is the cut's. Numbers of processes, learning rates and how a cluster is reached
+// are no part of it.
 //
 // Thread-safe: functions of their arguments.
 
@@ -16,8 +16,8 @@
 
 namespace satrap {
 
-// XXH64 of a text of the above. Paths are left out: files may move, their content may not change.
-// So are the partitions of a stream that never ends, because they may be added to.
+// XXH64 of a text of the above. Paths are left out: files may move, but their content may not
+// change. The partitions of a stream that never ends are left out, too, because some may be added.
 uint64_t OrderFingerprint(const JobConfig& job, const SplitList& splits);
 
 }  // namespace satrap

@@ -20,8 +20,8 @@ constexpr size_t kEntryDigits = 8;
 
 constexpr char kDraftSuffix[] = ".partial";
 
-// How often a reader lists the folder because files go away. Each time another coordinator has
-// compacted the log, so a few times are many.
+// How often a reader lists the folder again because files go away. Each time another coordinator
+// has compacted the log, so even a few times are unusual.
 constexpr int kMostListings = 100;
 
 std::string LogDir(const std::string& run_dir) { return run_dir + "/log"; }
@@ -30,7 +30,7 @@ std::string EntryPath(const std::string& run_dir, size_t number) {
   return absl::StrFormat("%s/%0*d", LogDir(run_dir), kEntryDigits, number);
 }
 
-// The numbers of the folder's entries, ascending. Entries under other names were never linked.
+// The numbers of the folder's entries, ascending. Files with other names are not entries.
 std::vector<size_t> EntryNumbers(const std::vector<std::string>& names) {
   std::vector<size_t> numbers;
   for (const std::string& name : names) {
@@ -43,15 +43,16 @@ std::vector<size_t> EntryNumbers(const std::vector<std::string>& names) {
   return numbers;
 }
 
-// Makes the names on the way to `path` durable. Whoever made the folder of the run, and perhaps
-// some above it, has not.
+// Makes the names on the way to `path` durable. The process that made the run's folder, and perhaps
+// some above it, has not done so.
 absl::Status SyncFoldersAbove(std::string path, FileSystem* file_system) {
   bool is_parent = true;
   for (size_t slash = path.rfind('/'); slash != std::string::npos && path.size() > 1;
        slash = path.rfind('/')) {
     path.resize(std::max<size_t>(slash, 1));  // "/" stays
     const absl::Status status = file_system->SyncFolder(path);
-    // Nobody has just made the run's folder in one that he may not even read.
+    // A folder that this process may not read is not one in which it has just made the run's
+    // folder.
     if (absl::IsPermissionDenied(status)) break;
     // Folders further up are most likely old, and may be of kinds that cannot be synced.
     if (is_parent) RETURN_IF_ERROR(status);
@@ -60,7 +61,8 @@ absl::Status SyncFoldersAbove(std::string path, FileSystem* file_system) {
   return absl::OkStatus();
 }
 
-// Adds the partitions of an entry to those before it. Says why it cannot; then nothing has changed.
+// Adds the partitions of an entry to those of earlier entries. If it cannot, returns the reason and
+// changes nothing.
 absl::Status AddTopics(const TopicsEntry& entry, std::vector<StreamTopics>* topics) {
   std::vector<StreamTopics> merged = *topics;
   for (const StreamTopics& added : entry.topics()) {
@@ -116,7 +118,7 @@ absl::StatusOr<RunLog> RunLog::Open(const std::string& run_dir, FileSystem* file
     }
     RETURN_IF_ERROR(read.status());
     log.number_ = numbers.empty() ? 0 : numbers.back() - read->size();
-    // They were read from the highest number down.
+    // ReadDown returned them from the highest number down.
     for (size_t left = read->size(); left > 0; --left) {
       ++log.number_;
       if (const absl::Status taken = log.Take(std::move((*read)[left - 1])); !taken.ok()) {
@@ -136,8 +138,8 @@ absl::StatusOr<std::vector<RunLogEntry>> RunLog::ReadDown(const std::vector<size
   size_t expected = numbers.empty() ? 0 : numbers.back();
   for (auto number = numbers.rbegin(); expected > 0; ++number, --expected) {
     const std::string path = EntryPath(run_dir_, expected);
-    // What stands above the gap is the number before this one. A folder is not listed in one
-    // moment, so a gap, too, may be the beginning of a removal.
+    // Here the entry above the gap is number `expected` + 1. A folder is not listed in one moment,
+    // so a gap, too, may be the beginning of a removal.
     if (number == numbers.rend() || *number != expected) {
       *missing = expected;
       return absl::DataLossError(absl::StrCat("the log of the run has no entry ", path, " but ",
@@ -158,7 +160,7 @@ absl::StatusOr<std::vector<RunLogEntry>> RunLog::ReadDown(const std::vector<size
   return entries;
 }
 
-// Adds what follows the entries so far, or stands for them.
+// Adds the next entry. A COMPACTED one replaces all entries so far.
 absl::Status RunLog::Take(RunLogEntry entry) {
   if (entry.has_compacted()) {
     entries_.clear();
@@ -176,7 +178,7 @@ absl::Status RunLog::Take(RunLogEntry entry) {
 }
 
 absl::Status RunLog::Append(const RunLogEntry& entry) {
-  std::vector<StreamTopics> topics = topics_;  // only to see whether they can be added
+  std::vector<StreamTopics> topics = topics_;  // only checks whether they can be added
   if (const absl::Status added = AddTopics(entry.topics(), &topics); !added.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("a log entry ", added.message()));
   }
@@ -187,24 +189,25 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
     RETURN_IF_ERROR(SyncFoldersAbove(run_dir_, file_system_));
   }
   // The process that linked the last entry may have died before it synced the folder. Without this
-  // a loss of power could keep the next entry and lose that one.
+  // sync a power failure could keep the next entry and lose the last one.
   if (!synced_) RETURN_IF_ERROR(file_system_->SyncFolder(folder));
   synced_ = true;
   const std::string path = EntryPath(run_dir_, number_ + 1);
-  // A name of this writer's own: another coordinator may write its entry at the same time.
+  // Each writer has its own name, because another coordinator may write its entry at the same time.
   const std::string draft =
       absl::StrCat(path, ".", absl::Hex(writer_, absl::kZeroPad16), kDraftSuffix);
   RETURN_IF_ERROR(WriteCheckedText(draft, entry, file_system_));
   absl::Status status = file_system_->HardLink(draft, path);
-  // Only the owner of a later number removes drafts, so this number is taken.
+  // Only a coordinator that owns a later number removes drafts, so this number is taken.
   if (absl::IsNotFound(status)) {
     status = absl::AlreadyExistsError(absl::StrCat(path, ": another coordinator was faster"));
   }
-  // Only the link counts, and a draft that cannot be removed costs a few bytes.
+  // Only the link counts. A draft that cannot be removed costs a few bytes.
   file_system_->Remove(draft).IgnoreError();
   RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(file_system_->SyncFolder(folder));
-  // The number may have been free because a later entry stands for the one that was there.
+  // The number may only have been free because a later COMPACTED entry replaced the one that had
+  // it.
   ASSIGN_OR_RETURN(const size_t highest, HighestNumber());
   if (highest > number_ + 1) {
     return absl::AbortedError(absl::StrCat(path, ": another coordinator has written ",
@@ -251,8 +254,8 @@ absl::Status RunLog::RemoveDrafts() {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(LogDir(run_dir_)));
   for (const std::string& name : names) {
     if (!absl::EndsWith(name, kDraftSuffix)) continue;
-    // Fixed width, so names compare as their numbers. A draft of the next number may be one that a
-    // living coordinator is about to link.
+    // Numbers have a fixed width, so names compare as numbers do. A draft of the next number may
+    // belong to a living coordinator that is about to link it.
     const std::string number = name.substr(0, kEntryDigits);
     if (number > absl::StrFormat("%0*d", kEntryDigits, number_)) continue;
     RETURN_IF_ERROR(file_system_->Remove(absl::StrCat(LogDir(run_dir_), "/", name)));
@@ -294,9 +297,9 @@ int RunLog::restarts_without_cut() const {
   int restarts = 0;
   for (size_t i = entries_.size(); i > 0 && !entries_[i - 1].has_cut(); --i) {
     if (!entries_[i - 1].has_generation()) continue;
-    // Whoever starts or resumes a run, or changes its size, gives it all its restarts again.
+    // A user who starts or resumes a run, or changes its size, gives it all its restarts again.
     if (entries_[i - 1].generation().began() != BEGAN_RESTART) break;
-    // The generation before left with its cut, as it had been asked to; or its job is dropped.
+    // The generation before was asked to leave and left with its cut; or its job was dropped.
     if (i >= 2 && (entries_[i - 2].cut().leave() || entries_[i - 2].has_dropped())) break;
     ++restarts;
   }

@@ -3,31 +3,31 @@
 //
 //   GENERATION  a coordinator has claimed the next generation
 //   TOPICS      topic partitions that the run reads, with their offsets
-//   RUNNING     a generation of another job than before has begun to train
-//   DROPPED     one could not, and the next has the earlier job (job_of_run.h)
+//   RUNNING     a generation whose job differs from the one before has begun to train
+//   DROPPED     such a generation could not begin; the next has the earlier job (job_of_run.h)
 //   CUT         a cut is committed: a later generation begins from it
 //   END         the run has finished
-//   COMPACTED   stands for all entries before it, of which it holds what is still asked for
+//   COMPACTED   replaces all entries before it, and keeps what may still be needed of them
 //               (log_compaction.h); their files are removed
 //
-// An entry is written under a name of its own, synced, and hard-linked to the next number; then the
-// folder is synced. The link is the commit: of two coordinators that append at once one gets
-// ALREADY_EXISTS, must not act on its entry, and ends. An append after which the folder could not
-// be synced is an error too, and its outcome is not known: the coordinator ends, and the next one
-// sees what the disk holds.
+// An entry is written to a draft with a name of its own, synced, and hard-linked to the next
+// number; then the folder is synced. The link is the commit: if two coordinators append at once,
+// one gets ALREADY_EXISTS, must not act on its entry, and ends. If the folder could not be synced
+// after the link, Append fails, too, but its outcome is unknown: the coordinator ends, and the next
+// one sees what the disk holds.
 //
 // A number whose file was removed is free again, so a coordinator that was held up may link an
-// entry there that counts for nothing. Therefore whoever has linked an entry looks for a higher
-// number before it acts. If there is one, another coordinator goes on with the run, and whether the
-// entry counts is for that one to see (ABORTED). A COMPACTED entry is durable before files are
-// removed, so after a power failure old files may stand below it; they count for nothing. Files are
-// removed from the lowest number up and read from the highest down to the newest COMPACTED entry,
-// so a reader that has read its last file has read all others before any was removed. If a file is
-// gone, it lists the folder again.
+// entry there that counts for nothing. Therefore a coordinator that has linked an entry looks for a
+// higher number before it acts. If there is one, another coordinator has taken over the run, and
+// only that one can see whether the entry counts (ABORTED). A COMPACTED entry is durable before
+// files are removed, so after a power failure there may still be old files below it; they count for
+// nothing. Files are removed from the lowest number up and read from the highest down to the newest
+// COMPACTED entry, so a reader that has read its last file has read all others before any was
+// removed. If a file is gone, it lists the folder again.
 //
-// The first Append also syncs the names of RUN/log and RUN, and those of the folders above, so that
-// a run whose first entry is durable is found after a power failure. An entry that cannot be
-// reached by its path is worth nothing.
+// The first Append also syncs the names of RUN/log and RUN and of the folders above, so that a run
+// whose first entry is durable is found after a power failure. An entry that cannot be reached by
+// its path is worth nothing.
 //
 // Drafts have other names than entries, so readers do not see them. The folder of a run:
 //     RUN/log/NNNNNNNN                the entries
@@ -58,43 +58,43 @@ namespace satrap {
 
 class RunLog {
  public:
-  // Reads the log of the run in `run_dir`; one without a log folder has no entries. DATA_LOSS,
+  // Reads the log of the run in `run_dir`; a run without a log folder has no entries. DATA_LOSS,
   // naming the file, if an entry is damaged, a number is missing, or a TOPICS entry names a
   // partition again or another cluster than an earlier one. UNAVAILABLE if files go away faster
-  // than they can be read. Entries of older builds are as those of this one (old_phrases.h).
-  // `writer` is random and names the drafts of Append, so that no other process has the same;
-  // readers may leave it 0. `file_system` is not owned.
+  // than they can be read. Entries of older builds are converted to those of this build
+  // (old_phrases.h). `writer` is a random number in the names of Append's drafts, so that no other
+  // process uses the same names; readers may leave it 0. `file_system` is not owned.
   static absl::StatusOr<RunLog> Open(const std::string& run_dir, FileSystem* file_system,
                                      uint64_t writer = 0);
 
-  // Appends `entry` as the next number. When it returns OK the entry survives a power failure.
-  // INVALID_ARGUMENT, with nothing written, if Open would refuse its topics.
-  // ALREADY_EXISTS if another process has appended since Open or the last Append; the entry is not
-  // in the log, and never will be. ABORTED if another one goes on with the run, and may have read
-  // this entry or not. Errors as FileSystem otherwise; then HasForeignEntry tells what is known. If
-  // it says no, the entry is not in the log, and Append may be called again: the next one is
-  // written under the same number into a new file. If it says yes or fails, the entry may be in the
-  // log and may yet be lost to a power failure, and the process must not append again.
+  // Appends `entry` as the next number. If it returns OK, the entry survives a power failure.
+  // INVALID_ARGUMENT, with nothing written, if Open would refuse its topics. ALREADY_EXISTS if
+  // another process has appended since Open or the last Append; the entry is not in the log, and
+  // never will be. ABORTED if another process has taken over the run; it may or may not have read
+  // this entry. Otherwise errors as FileSystem; then HasForeignEntry says what is known. If it says
+  // no, the entry is not in the log, and Append may be called again: the next entry is written
+  // under the same number into a new file. If it says yes or fails, the entry may be in the log and
+  // may yet be lost to a power failure, and the process must not append again.
   absl::Status Append(const RunLogEntry& entry);
 
-  // Appends a COMPACTED entry; errors as Append, and as FileSystem if RUN/checkpoints cannot be
-  // listed. entries() are then those that it holds.
+  // Appends a COMPACTED entry. Errors as Append, and as FileSystem if RUN/checkpoints cannot be
+  // listed. Afterwards entries() has what the COMPACTED entry holds.
   absl::Status Compact(uint64_t unix_ms);
-  // Removes files of entries for which the newest COMPACTED one stands, at most `most` of them.
-  // Calls `begins`, if there is one, before each. Errors as FileSystem.
+  // Removes at most `most` files of entries that the newest COMPACTED one replaces. Calls `begins`,
+  // if it is not null, before each removal. Errors as FileSystem.
   absl::Status RemoveCompacted(size_t most, const std::function<void()>& begins = nullptr);
   // The numbers of the newest entry and of the newest COMPACTED one; 0: none.
   size_t number() const { return number_; }
   size_t compacted_number() const { return compacted_number_; }
-  // CUT entries of the run that entries() has no longer.
+  // How many CUT entries of the run entries() no longer has.
   uint64_t left_out_cuts() const { return left_out_cuts_; }
 
-  // What COMPACTED entries hold stands in their place; they themselves are not among these.
+  // A COMPACTED entry is not among these: what it holds takes its place.
   const std::vector<RunLogEntry>& entries() const { return entries_; }
   // The topic partitions of each stream, over all entries, in the order in which they were added:
   // partition j is split j. One element for each stream that reads topics.
   const std::vector<StreamTopics>& topics() const { return topics_; }
-  // The newest of each kind; null if there is none.
+  // The newest entry of its kind; null if there is none.
   const GenerationEntry* last_generation() const;
   const CutEntry* last_cut() const;
   const EndEntry* end() const;
@@ -102,29 +102,29 @@ class RunLog {
   const CutEntry* FindCut(absl::string_view name) const;
   // GENERATION entries after the last CUT entry.
   int generations_without_cut() const;
-  // Those of them that began because the one before had failed.
+  // How many of them began because the generation before had failed.
   int restarts_without_cut() const;
-  // Whether the newest entry is a cut that its generation left with, as somebody had wished: it has
-  // not failed since.
+  // Whether the newest entry is the cut with which a generation left as it was asked to, so that it
+  // has not failed since.
   bool has_left() const;
-  // The cut that a generation claimed now begins from: the last one committed since the last
-  // GENERATION, or else the one that generation began from. So a run that was taken back to an
-  // older cut stays there. Empty: from nothing.
+  // The cut from which a generation begins that is claimed now: the last one committed since the
+  // last GENERATION entry, or else the one from which that generation began. So a run that was
+  // taken back to an older cut continues from there. Empty: from nothing.
   std::string next_start() const;
 
-  // Whether the log has an entry that no Append of this object has returned OK for: another
-  // process's, or one of a failed Append. Errors as FileSystem.
+  // Whether the log has an entry for which no Append of this object returned OK: another process's
+  // entry, or that of a failed Append. Errors as FileSystem.
   absl::StatusOr<bool> HasForeignEntry() const;
-  // Removes what processes that died in the middle of an Append have left under the numbers that
-  // are taken by now. Errors as FileSystem.
+  // Removes the drafts that processes left which died during an Append, under numbers that are
+  // taken by now. Errors as FileSystem.
   absl::Status RemoveDrafts();
 
  private:
   RunLog(std::string run_dir, FileSystem* file_system, uint64_t writer)
       : run_dir_(std::move(run_dir)), file_system_(file_system), writer_(writer) {}
 
-  // The entries from the newest COMPACTED one on, the newest first. DATA_LOSS without `missing`:
-  // damage. With it: that number has no file.
+  // The entries from the newest COMPACTED one on, the newest first. DATA_LOSS: if `*missing` is
+  // set, that number has no file; otherwise an entry is damaged.
   absl::StatusOr<std::vector<RunLogEntry>> ReadDown(const std::vector<size_t>& numbers,
                                                     absl::optional<size_t>* missing) const;
   absl::Status Take(RunLogEntry entry);
@@ -138,10 +138,10 @@ class RunLog {
   uint64_t left_out_cuts_ = 0;
   std::vector<RunLogEntry> entries_;
   std::vector<StreamTopics> topics_;
-  bool synced_ = false;  // the folder, with all of entries_
+  bool synced_ = false;  // the folder is synced, with all of entries_
 };
 
-// For people: why a generation began, as "resume", or how the one before it ended.
+// For people: why a generation began, such as "resume", or how the one before it ended.
 std::string CauseText(const GenerationEntry& entry);
 
 }  // namespace satrap

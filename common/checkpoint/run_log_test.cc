@@ -22,7 +22,7 @@ RunLogEntry Generation(uint64_t generation, Began began, const std::string& cut 
   return entry;
 }
 
-// One that follows a loss.
+// A generation that follows a loss.
 RunLogEntry Generation(uint64_t generation, const std::string& text, const std::string& cut = "") {
   RunLogEntry entry = Generation(generation, BEGAN_RESTART, cut);
   entry.mutable_generation()->mutable_ended()->set_text(text);
@@ -70,7 +70,7 @@ class RunLogTest : public testing::Test {
     return *std::move(log);
   }
   absl::Status OpenError() { return RunLog::Open(kRun, &disk_).status(); }
-  // The operation that begins with `prefix` fails.
+  // Makes the operation that begins with `prefix` fail.
   void Break(const std::string& prefix) {
     disk_.SetHook([prefix](const std::string& operation) {
       return operation.rfind(prefix, 0) == 0 ? absl::ResourceExhaustedError("no space left")
@@ -159,7 +159,7 @@ TEST_F(RunLogTest, OfTwoWritersOneGetsTheNumber) {
   EXPECT_EQ(second.Append(Cut(1, 7)).code(), absl::StatusCode::kAlreadyExists) << "for good";
 }
 
-// One writes its draft, then the other does everything, then the first links.
+// The slow writer writes its draft, then the fast one does everything, then the slow one links.
 TEST_F(RunLogTest, AWriterThatIsOvertakenBetweenDraftAndLinkGetsNothing) {
   RunLog slow = Open(1);
   RunLog fast = Open(2);
@@ -224,7 +224,7 @@ TEST_F(RunLogTest, AnEntryWhoseDraftIsNotSyncedIsNotInTheLog) {
   EXPECT_TRUE(disk_.List("/runs/a/log")->empty()) << "no draft is left";
 }
 
-// What a coordinator relies on that lets training go on after a full disk.
+// A coordinator relies on this when it lets training continue after a full disk.
 TEST_F(RunLogTest, AfterAnAppendThatIsCertainlyNotInTheLogTheNextOneTakesItsNumber) {
   RunLog log = Open();
   ASSERT_TRUE(log.Append(Generation(1, BEGAN_START)).ok());
@@ -285,7 +285,7 @@ TEST_F(RunLogTest, CountsRestartsSinceTheLastCutOrWish) {
   EXPECT_EQ(log.restarts_without_cut(), 1);
 }
 
-// Builds that knew no `began` wrote a cause, which was a word or a sentence.
+// Builds without `began` wrote a cause, which was a word or a sentence.
 TEST_F(RunLogTest, ALogOfAnOlderBuildCountsAndTellsTheSame) {
   RunLog old = Open();
   uint64_t number = 0;
@@ -414,7 +414,7 @@ TEST_F(RunLogTest, APartitionThatIsAddedAgainAndAnotherClusterAreRefused) {
     EXPECT_FALSE(disk_.Exists("/runs/a/log/00000002"));
   }
   ASSERT_TRUE(log.Append(Topics(0, "K", {Partition("clicks", 1, 0)})).ok()) << "the log goes on";
-  // Somebody has copied an entry of this log over another one.
+  // A user has copied an entry of this log over another one.
   disk_.Put("/runs/a/log/00000002", disk_.ContentOf("/runs/a/log/00000001"));
   EXPECT_EQ(OpenError().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(OpenError().message()),

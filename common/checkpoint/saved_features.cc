@@ -15,9 +15,9 @@ namespace {
 // A field of CsvFormat that decides which bytes of a record's text become an id.
 struct CsvIdField {
   const char* name;
-  bool of_lists;  // of MULTI_ID columns alone
+  bool of_lists;  // only matters for MULTI_ID columns
 };
-// By name, because a build may lack some: only what both sides have is compared.
+// Compared by name, because a build may lack some: only what both sides have is compared.
 constexpr CsvIdField kCsvIdFields[] = {{"trim", false}, {"trim_lists", true}};
 
 void AddRule(const std::string& field, std::string value, SavedFeature* saved) {
@@ -28,7 +28,7 @@ void AddRule(const std::string& field, std::string value, SavedFeature* saved) {
 
 template <typename Values>
 std::string HashOf(const Values& values) {
-  // Each with its length before it, so that no two lists look alike.
+  // Each value has its length before it, so that different lists give different texts.
   std::string text;
   for (const auto& value : values) {
     const std::string one = absl::StrCat(value);
@@ -85,7 +85,7 @@ SavedFeature SavedFeatureOf(const DataConfig& data, const FeatureConfig& feature
   if (!feature.cross_columns().empty()) {
     AddRule("cross_columns", absl::StrJoin(feature.cross_columns(), ", "), &saved);
   }
-  // Messages of a topic may have either.
+  // Messages of a topic may hold text or numbers, so they get no rule "ids".
   if (data.has_csv() || data.has_criteo_tsv()) AddRule("ids", "hashed text", &saved);
   if (data.has_libsvm() || data.has_libffm() || data.has_synthetic()) {
     AddRule("ids", "numbers", &saved);
@@ -94,8 +94,8 @@ SavedFeature SavedFeatureOf(const DataConfig& data, const FeatureConfig& feature
   return saved;
 }
 
-// The model's feature whose rows are those of `own`: of its table and id space, and of its name if
-// there are several. Null if there is none.
+// The model's feature whose rows `own` reads: it has the same table and id space, and, if there are
+// several, the same name. Null if there is none.
 const SavedFeature* FindJoined(const CheckpointManifest& model, const SavedFeature& own) {
   const SavedFeature* found = nullptr;
   for (const SavedFeature& saved : model.features()) {

@@ -1,12 +1,13 @@
-// How ids of the data become rows of tables, as a cut keeps it, so that a run which begins with the
-// cut's model can tell whether its ids find those rows: by feature the table, the id space, and the
-// rules by which the data becomes ids. A row itself says nothing of this: its key is a hash.
+// How ids of the data become rows of tables, as a cut stores it, so that a run which begins with
+// the cut's model can tell whether its ids find those rows. For each feature this is the table, the
+// id space, and the rules by which the data becomes ids. The rows do not say it: their keys are
+// hashes.
 //
-// Rules, by the field of the job that says them:
-//     ids            "hashed text" or "numbers", where the format of the data tells
+// Rules, named as the fields of the job that set them:
+//     ids            "hashed text" or "numbers", if the format of the data decides it
 //     vocabulary     of the feature's column: "none", or the number of words and their hash
-//     trim, trim_lists   of data.csv, as far as it has them and the column is touched by them
-//     bucketize, criteo_x4, cross_columns   of the feature, where it has one
+//     trim, trim_lists   of data.csv, if they are set and affect the column
+//     bucketize, criteo_x4, cross_columns   of the feature, if it has them
 //
 // Thread-safe: functions of their arguments.
 
@@ -27,19 +28,19 @@ google::protobuf::RepeatedPtrField<SavedFeature> SavedFeaturesOf(const JobConfig
 
 // How the features of a job fit a table of a model.
 struct TableFit {
-  std::vector<std::string> features;  // that read the table in an id space of the model's
-  std::vector<std::string> features_without_rows;  // that read it in another one
-  // For people, one sentence each: a feature whose id space the model's table has not, or whose ids
-  // come about by other rules. Names the field that joins them.
+  std::vector<std::string> features;  // those that read the table in an id space of the model
+  std::vector<std::string> features_without_rows;  // those that read it in another id space
+  // For people, one sentence each: a feature whose id space the model's table does not have, or
+  // whose ids are made by other rules. Names the field that reconciles them.
   std::vector<std::string> warnings;
 };
 
-// Of the table of this name, which the run takes of the model. Nothing if the cut is of an older
-// build and says nothing of its ids. REQUIRES: a validated job
+// How the job's features fit the table of this name, which the run takes from the model. Empty if
+// the cut is of an older build that did not store rules. REQUIRES: a validated job
 TableFit FitOf(const CheckpointManifest& model, const JobConfig& job, const std::string& table);
 
-// The warnings of all tables that the run takes (WarmStartConfig.only); a run that scores takes
-// all.
+// The warnings of all tables that the run takes (WarmStartConfig.only). A run that scores takes all
+// tables.
 std::vector<std::string> IdWarnings(const CheckpointManifest& model, const JobConfig& job);
 
 }  // namespace satrap

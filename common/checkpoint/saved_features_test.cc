@@ -118,7 +118,7 @@ TEST(SavedFeaturesTest, OnlyTablesThatAreTakenWarn) {
   job.mutable_data()->mutable_features(1)->set_id_space("other");
   job.mutable_warm_start()->add_only("rest");
   EXPECT_THAT(IdWarnings(ModelOf(Job()), job), ElementsAre(HasSubstr("feature work")));
-  // A run that scores takes all.
+  // A run that scores takes all tables.
   job.set_action(JobConfig::EVALUATE);
   EXPECT_EQ(IdWarnings(ModelOf(Job()), job).size(), 2u);
   CheckpointManifest model = ModelOf(Job());
@@ -134,7 +134,7 @@ TEST(SavedFeaturesTest, OfACutThatSaysNothingOfItsIdsNothingIsKnown) {
   EXPECT_TRUE(fit.features.empty() && fit.features_without_rows.empty());
 }
 
-// A rule that only one side knows, because the other is of another build, is not compared.
+// Only one side knows the rule, because the other is of another build.
 TEST(SavedFeaturesTest, ARuleThatOneSideDoesNotHaveIsNotCompared) {
   CheckpointManifest model = ModelOf(Job());
   IdRule* rule = model.mutable_features(2)->add_rules();

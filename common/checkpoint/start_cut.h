@@ -14,7 +14,8 @@ namespace satrap {
 // The type of the payload that marks such an error.
 inline constexpr char kAboutStartCut[] = "satrap/about_start_cut";
 
-// What to do about it. No older cut is taken silently: work would be lost without a word.
+// The advice for such an error. No older cut is chosen silently, because work would be lost
+// unnoticed.
 inline constexpr char kChooseAnotherCut[] =
     "go on from another cut with `satrap resume RUN --from CUT`";
 
@@ -28,8 +29,8 @@ inline absl::Status AboutStartCut(const absl::Status& status) {
   return marked;
 }
 
-// Whether AboutStartCut has marked `status`, whatever its message says. A status that is made anew
-// of its code and its message loses the mark.
+// Whether AboutStartCut has marked `status`, whatever its message says. A status that is rebuilt
+// from its code and message loses the mark.
 inline bool IsAboutStartCut(const absl::Status& status) {
   return status.GetPayload(kAboutStartCut).has_value();
 }

@@ -1,6 +1,6 @@
-// Learning rates and L2 for another batch than the one that they were chosen for: the only home of
-// the rules of BatchScalingConfig. Roles ask here for the values that they use; the job itself
-// keeps those of the base batch.
+// Learning rates and L2 for another batch size than the one that they were chosen for: the only
+// home of the rules of BatchScalingConfig. Roles get their effective values here; the job itself
+// keeps the values of the base batch.
 //
 // Thread-safe: functions of their arguments.
 
@@ -15,16 +15,16 @@ namespace satrap {
 
 struct BatchScaling {
   double ratio = 1;          // global_batch_size / base_batch_size
-  double sparse_rate = 1;    // what the rates of tables are multiplied by
-  double sparse_l2 = 1;      // the l2 of segments
-  double dense_rate = 1;     // the rate of the dense network
-  int64_t dense_warmup = 0;  // steps of its warm-up; 0: as the job says
+  double sparse_rate = 1;    // factor of the learning rates of tables
+  double sparse_l2 = 1;      // factor of the l2 of segments
+  double dense_rate = 1;     // factor of the learning rate of the dense network
+  int64_t dense_warmup = 0;  // warm-up steps of the dense network; 0: as the job says
 };
 
 // REQUIRES: a validated job
 BatchScaling BatchScalingOf(const JobConfig& job);
 
-// The table, and the dense optimizer, of `job` with the effective values. The same as in the job if
+// A table of `job`, and its dense optimizer, with the effective values. They are the job's own if
 // it has no batch_scaling.
 TableConfig EffectiveTable(const JobConfig& job, const TableConfig& table);
 DenseOptimizerConfig EffectiveDenseOptimizer(const JobConfig& job);

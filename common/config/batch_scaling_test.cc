@@ -5,7 +5,7 @@
 namespace satrap {
 namespace {
 
-// Sixteen times the batch that rate .5, l2 .25 and the dense rate 2 are for.
+// A job with 16 times the batch for which rate .5, l2 .25 and the dense rate 2 were chosen.
 JobConfig Scaled(BatchScalingConfig::Rule rule) {
   JobConfig job = SmallJob();
   job.set_global_batch_size(64);

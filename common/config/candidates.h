@@ -1,4 +1,4 @@
-// What a job says of candidates (ModelConfig.candidates), resolved.
+// What a job says about candidates (ModelConfig.candidates), resolved.
 //
 // Thread-safe: functions of their arguments.
 
@@ -21,9 +21,10 @@ int CandidateFeatureOf(const JobConfig& job);
 // Whether equal items are left out (CandidatesConfig.remove_accidental_hits) for a loss.
 bool RemovesHits(const CandidatesConfig& candidates, TaskConfig::Loss loss);
 
-// Whether embedding workers need the list of items: to train, with draws or with log Q.
+// Whether embedding workers need the list of items: for training that draws candidates or uses log
+// Q.
 bool NeedsCandidateList(const JobConfig& job);
-// Where a run keeps it (common/candidates/candidate_list.h).
+// Where a run keeps that list (common/candidates/candidate_list.h).
 std::string CandidateListPath(const JobConfig& job);
 
 }  // namespace satrap

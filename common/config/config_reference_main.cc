@@ -31,7 +31,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::SourceLocation;
 
-// Comments before and after a declaration, on one line of a table.
+// The comments before and after a declaration, joined to one line for a table.
 template <typename T>
 std::string CommentOf(const T* declaration) {
   SourceLocation location;
@@ -103,10 +103,10 @@ std::string RangeOf(const FieldDescriptor* field) {
   return absl::StrCat(text, between, field->options().GetExtension(unit));
 }
 
-// What a run that goes on may do with a field or a message, for each way that leads to it.
+// What a run that is resumed may do with a field or a message, for each path that leads to it.
 using Changes = std::map<std::string, std::set<AtResume::Change>>;
 
-// `above` holds for fields without an option of their own (proto/options.proto).
+// `above` applies to fields without an option of their own (proto/options.proto).
 void FindChanges(const Descriptor* message, AtResume::Change above, Changes* changes) {
   if (!(*changes)[message->full_name()].insert(above).second) return;
   for (int i = 0; i < message->field_count(); ++i) {
@@ -133,7 +133,7 @@ std::string ChangeOf(const FieldDescriptor* field, const Changes& changes) {
   return "";
 }
 
-// Up to a period that a capital letter follows: "Wang et al. 2017" is no end.
+// The text up to a period that a capital letter follows, so "Wang et al. 2017" does not end it.
 std::string FirstSentence(const std::string& text) {
   for (size_t at = text.find(". "); at != std::string::npos; at = text.find(". ", at + 1)) {
     if (at + 2 < text.size() && std::isupper(static_cast<unsigned char>(text[at + 2])) != 0) {
@@ -143,7 +143,7 @@ std::string FirstSentence(const std::string& text) {
   return text;
 }
 
-// The field's comment; without one, what its message is.
+// The field's comment; if it has none, that of its message.
 std::string MeaningOf(const FieldDescriptor* field) {
   std::string comment = CommentOf(field);
   if (comment.empty() && field->message_type() != nullptr) {

@@ -24,7 +24,7 @@ const KafkaConfig* TopicsOf(const DataConfig& data, Stream stream);
 const google::protobuf::RepeatedPtrField<std::string>& FilesOf(const DataConfig& data,
                                                                Stream stream);
 
-// Where a job has them: "data.kafka" and "data.train_files" for the train stream.
+// The field of a job that holds them: "data.kafka" and "data.train_files" for the train stream.
 const char* TopicsPath(Stream stream);
 const char* FilesPath(Stream stream);
 

@@ -1,4 +1,4 @@
-// Setting one field of a message by a path, as `--set` does.
+// Sets one field of a message by its path, as `--set` does.
 //
 //     seed=7
 //     embedding_ps.replicas=4

@@ -28,9 +28,9 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// What must stay in a reproducible run, as it changes the order of summation or the rounding of
-// what is summed. The number of the other processes does not: whoever sums sorts. Paths are without
-// positions, here and below.
+// Fields that must stay in a reproducible run, because they change the order of summation or the
+// rounding of the summands. The numbers of other processes do not, because contributions are sorted
+// before they are added. Paths have no positions, here and below.
 constexpr absl::string_view kChangesBits[] = {
     "nn_worker.replicas",      "nn_worker.compute_threads", "nn_worker.precision",
     "nn_worker.device",        "nn_worker.loss_scale",      "embedding_worker.wire_dtype",
@@ -39,12 +39,12 @@ constexpr absl::string_view kChangesBits[] = {
 constexpr absl::string_view kBits =
     "the run is reproducible, and its model would get other bits than without the change";
 
-// What must stay in mode SYNC, which makes batches of the blocks. HYBRID keeps the bounds of the
-// blocks that it has closed in the ledger.
+// Fields that must stay in mode SYNC, where they decide which batches the blocks make. In HYBRID
+// the ledger keeps the bounds of the blocks that were closed.
 constexpr absl::string_view kMakesBatches[] = {
     "data.kafka.max_wait_ms", "data.valid_kafka.max_wait_ms", "data.test_kafka.max_wait_ms"};
 
-// Reasons that hold for the topics of the train stream only. The others stand beside the fields.
+// Reasons for the topics of the train stream only. All other reasons are options of the fields.
 struct Reason {
   absl::string_view path;
   absl::string_view why;
@@ -60,8 +60,9 @@ bool IsOneOf(absl::Span<const absl::string_view> paths, absl::string_view path) 
   return std::find(paths.begin(), paths.end(), path) != paths.end();
 }
 
-// A field of two messages: its path for people, and without positions; whether it may change, and
-// why not. A field has both from the one above it unless they stand beside it.
+// A field of two messages: its path for people, its path without positions, whether it may change,
+// and why not. A field inherits the last two from the field above it unless it has options of its
+// own.
 struct Place {
   std::string shown;
   std::string plain;
@@ -69,8 +70,8 @@ struct Place {
   std::string why = "it belongs to the run as a whole";
 };
 
-// "7", "SYNC", "[a, b]", "absent". A field that is not set has the text of its default, so that a
-// job in which somebody has written the default down is no other job.
+// "7", "SYNC", "[a, b]", "absent". A field that is not set has the text of its default, so writing
+// the default down does not change a job.
 std::string ValueText(const Message& message, const FieldDescriptor* field) {
   const Reflection* reflection = message.GetReflection();
   std::string text;
@@ -93,15 +94,16 @@ std::string ValueText(const Message& message, const FieldDescriptor* field) {
   return text;
 }
 
-// For a message to people. Lists of files and of layers may be long.
+// The value in a message to people. It is cut short, because lists of files and of layers may be
+// long.
 std::string ShownValue(const Message& message, const FieldDescriptor* field) {
   constexpr size_t kLongest = 80;
   const std::string text = ValueText(message, field);
   return text.size() > kLongest ? text.substr(0, kLongest) + "..." : text;
 }
 
-// Goes through all fields by reflection, so that one that is added to the job later must not change
-// until somebody has thought about it and says so beside it (proto/options.proto).
+// Goes through all fields by reflection. So a field that is added to the job later must not change
+// until its author has considered it and allows it with an option (proto/options.proto).
 class Comparison {
  public:
   Comparison(const JobConfig& from, Problems* problems)
@@ -147,7 +149,8 @@ class Comparison {
     } else if (field->is_repeated()) {
       const int size = reflection->FieldSize(from, field);
       if (size != reflection->FieldSize(to, field)) {
-        // Elements have no names, so of lists of different lengths nobody knows which one is new.
+        // Elements have no names, so if lists have different lengths it is not known which element
+        // is new.
         if (!place.may_change) Refuse(from, to, field, place);
         return;
       }
@@ -188,15 +191,15 @@ void AddDifferences(const Message& from, const Message& to, const std::string& a
       AddDifferences(reflection->GetMessage(from, field), reflection->GetMessage(to, field), path,
                      differences);
     }
-    // Where only the message's presence differs, that says it.
+    // If only the presence of the message differs, report that.
     if (differences->size() > before) continue;
     differences->push_back(
         absl::StrCat(path, " from ", ShownValue(from, field), " to ", ShownValue(to, field)));
   }
 }
 
-// A pattern reads every topic that it matches but those for dead letters. So the old one would
-// become input, and the new one may be input of the run already.
+// A pattern reads every topic that it matches except those for dead letters. After a change the old
+// one would become input, and the new one may already be input of the run.
 void CompareDeadLetterTopics(const DataConfig& from, const DataConfig& to, Problems* problems) {
   constexpr Stream kStreams[] = {TRAIN_STREAM, VALID_STREAM, TEST_STREAM};
   for (const Stream stream : kStreams) {
@@ -226,7 +229,8 @@ void CompareDeadLetterTopics(const DataConfig& from, const DataConfig& to, Probl
 }  // namespace
 
 absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to) {
-  // `from`, because it is the run that is reproducible or not; the field itself must not change.
+  // Uses `from`, because it says whether the run is reproducible. `reproducible` itself must not
+  // change.
   Problems problems;
   Comparison(from, &problems).Compare(from, to, {});
   CompareDeadLetterTopics(from.data(), to.data(), &problems);

@@ -1,12 +1,13 @@
 // What may change in a job between two generations of a run, by `satrap resume --set` or `satrap
-// scale`. What may change, and why the rest may not, stands beside the fields
-// (proto/options.proto); what depends on the mode, on `reproducible` or on the stream is here.
+// scale`. Options of the fields say what may change, and why the rest may not
+// (proto/options.proto). Rules that depend on the mode, on `reproducible` or on the stream are
+// here.
 //
-// What may change says how many processes do the work and how fast, when to stop, validate and
-// save, and how far a gradient moves a value. What may not change fixes which samples there are and
-// their order, which the ledger of a cut refers to, or the shape of what a cut holds. A
-// reproducible run also keeps how its sums are made: the number of NN workers and of their compute
-// threads, and the types on the wire.
+// Settings that may change say how many processes do the work and how fast, when to stop, validate
+// and save, and how far a gradient moves a value. Settings that may not change fix which samples
+// there are and their order, which the ledger of a cut refers to, or the shape of what a cut holds.
+// A reproducible run also keeps how its sums are made: the number of NN workers and of their
+// compute threads, and the types on the wire.
 //
 // Thread-safe: functions of their arguments.
 

@@ -11,7 +11,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The problems of changing a small job by `sets`; "" if it may change so.
+// The problems of changing a small job by `sets`; "" if the change is allowed.
 std::string RefusalOf(const std::vector<std::string>& sets, JobConfig from = SmallJob()) {
   return std::string(ChangedJob(from, sets).status().message());
 }
@@ -217,7 +217,7 @@ TEST(JobChange, NewBrokersAreThoseOfTheEvaluationTopicsToo) {
   const auto job = ChangedJob(from, {"data.kafka.brokers=b:2"});
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->data().test_kafka().brokers(0), "b:2");
-  // Others of their own stay.
+  // Streams with brokers of their own keep them.
   from.mutable_data()->mutable_test_kafka()->set_brokers(0, "t:1");
   EXPECT_EQ(ChangedJob(from, {"data.kafka.brokers=b:2"})->data().test_kafka().brokers(0), "t:1");
 }
@@ -230,7 +230,7 @@ TEST(JobChange, KeepsALaneForEachLoader) {
               HasSubstr("lanes: must be at least data_loader.replicas (3) in mode SYNC, got 2"));
 }
 
-// Its proto says nothing of resuming, and neither does that of the message above it.
+// Neither this field nor the message above it has an option about resuming.
 TEST(JobChange, KeepsAFieldThatNobodyHasThoughtAbout) {
   EXPECT_THAT(RefusalOf({"batch_scaling.base_batch_size=64"}),
               HasSubstr("batch_scaling: cannot change from absent to"));

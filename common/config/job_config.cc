@@ -21,9 +21,9 @@
 namespace satrap {
 namespace {
 
-constexpr int kNewestRecordRules = 1;
+constexpr int kNewestRecordRules = 2;
 
-// valid_kafka and test_kafka, as far as the job has them.
+// valid_kafka and test_kafka; only those that the job has.
 std::vector<KafkaConfig*> EvaluationTopics(DataConfig* data) {
   std::vector<KafkaConfig*> topics;
   if (data->has_valid_kafka()) topics.push_back(data->mutable_valid_kafka());
@@ -64,7 +64,7 @@ absl::Status ExpandZooModel(const std::string& install_dir, JobConfig* job) {
   return absl::OkStatus();
 }
 
-// What valid_kafka and test_kafka take from kafka if they do not say it themselves.
+// What valid_kafka and test_kafka take from kafka if they do not set it themselves.
 void InheritTopicSettings(const KafkaConfig& from, KafkaConfig* to) {
   if (to->brokers_size() == 0) *to->mutable_brokers() = from.brokers();
   if (to->settings_size() == 0) *to->mutable_settings() = from.settings();
@@ -92,8 +92,8 @@ bool SameElements(const google::protobuf::RepeatedPtrField<Message>& a,
   });
 }
 
-// Makes the submessages present whose defaults apply even if the file does not mention them, so
-// that FillDefaults reaches them. An unset oneof becomes its default kind.
+// Creates the submessages whose defaults apply even if the file does not mention them, so that
+// FillDefaults reaches them. An unset oneof gets its default kind.
 void MakeSectionsPresent(JobConfig* job) {
   ResolveTopics(job->mutable_data());
   job->mutable_model();
@@ -121,7 +121,9 @@ void MakeSectionsPresent(JobConfig* job) {
   }
 }
 
-// How a cluster is reached, with what memory and patience, and what follows the run from outside.
+// Clears what says how a cluster is reached, with what memory and patience, and which group follows
+// the run from outside.
+// shows the run's progress outside.
 void LeaveOutAddresses(KafkaConfig* kafka) {
   kafka->clear_brokers();
   kafka->clear_settings();
@@ -130,8 +132,8 @@ void LeaveOutAddresses(KafkaConfig* kafka) {
   kafka->clear_broker_wait_seconds();
 }
 
-// Files that are given by an override take the place of the stream's topics, and topics that of its
-// files: nothing else could be meant.
+// An override that gives a stream files replaces its topics, and one that gives it topics replaces
+// its files: nothing else could be meant.
 void DropReplacedSource(absl::string_view assignment, DataConfig* data) {
   const absl::string_view field = assignment.substr(0, assignment.find('='));
   const auto names_topics = [field](absl::string_view section) {
@@ -147,8 +149,9 @@ void DropReplacedSource(absl::string_view assignment, DataConfig* data) {
   if (names_topics("data.test_kafka")) data->clear_test_files();
 }
 
-// How a run that begins now reads text. A run that began with an older build has none of these in
-// its resolved job and keeps the rules that it began with, so they are no defaults of their fields.
+// Sets how a run that begins now reads text. A run that began with an older build has none of these
+// in its resolved job and keeps the rules that it began with, so these cannot be defaults of the
+// fields.
 void TakeNewestRules(DataConfig* data) {
   if (data->has_csv() && data->csv().trim() && !data->csv().has_trim_lists()) {
     data->mutable_csv()->set_trim_lists(true);
@@ -158,8 +161,8 @@ void TakeNewestRules(DataConfig* data) {
   if (has_rules && !data->has_record_rules()) data->set_record_rules(kNewestRecordRules);
 }
 
-// An override of a layer needs the layer to exist, so those below model.layers are applied after
-// the zoo model is expanded, all others before it: one of them may choose the zoo model.
+// An override of a layer needs the layer to exist. So overrides below model.layers are applied
+// after the zoo model is expanded, and all others before: one of them may choose the zoo model.
 bool ActsOnLayers(absl::string_view assignment) {
   return absl::StartsWith(assignment, "model.layers");
 }
@@ -170,7 +173,7 @@ absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std
                                   const std::string& install_dir) {
   JobConfig job;
   RETURN_IF_ERROR(ParseTextFile(path, &job));
-  // The file may be a resolved one.
+  // The file may hold a resolved job.
   ForgetInheritedSettings(&job);
   for (const std::string& assignment : sets) {
     if (!ActsOnLayers(assignment)) RETURN_IF_ERROR(SetField(assignment, &job));
@@ -229,7 +232,8 @@ std::string ResolvedJobText(const JobConfig& job) {
 }
 
 uint64_t JobFingerprint(const JobConfig& job) {
-  // Where the data and the run folder lie is not part of the job: peers may mount them elsewhere.
+  // The paths of the data and of the run folder are no part of the job: peers may mount them
+  // elsewhere.
   JobConfig identity = job;
   ResolveJob(&identity);
   identity.clear_data_root();

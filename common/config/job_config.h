@@ -18,13 +18,13 @@
 
 namespace satrap {
 
-// Reads `path`, applies `sets` in order (field_path.h), replaces an empty model.layers by the zoo
-// graph INSTALL_DIR/nn_worker/models/ZOO.textproto, gives a job that does not say by which rules
-// text is read (data.csv.trim_lists, data.record_rules) those of a new run, fills the defaults in
-// and validates (validate_job.h). Overrides of model.layers act on the zoo graph's layers; one that
-// gives a stream files removes its topics, and one that gives it topics or a topic_pattern removes
-// its files.
-// NOT_FOUND or INVALID_ARGUMENT with every problem found, one a line.
+// Reads `path`, applies `sets` in order (field_path.h), and replaces an empty model.layers by the
+// zoo graph INSTALL_DIR/nn_worker/models/ZOO.textproto. A job that does not set the rules by which
+// text is read (data.csv.trim_lists, data.record_rules) gets those of a new run. Then fills the
+// defaults in and validates (validate_job.h). Overrides of model.layers act on the zoo graph's
+// layers; one that gives a stream files removes its topics, and one that gives it topics or a
+// topic_pattern removes its files. NOT_FOUND or INVALID_ARGUMENT with every problem found, one per
+// line.
 absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std::string>& sets,
                                   const std::string& install_dir);
 
@@ -35,19 +35,19 @@ absl::StatusOr<JobConfig> ReadResolvedJob(const std::string& path);
 absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path);
 
 // Makes the sections present that a job may leave out, and sets every default. Topics of evaluation
-// streams take brokers, settings, format and columns from data.kafka if they name none.
+// streams take brokers, settings, format and columns from data.kafka if they do not set them.
 void ResolveJob(JobConfig* job);
 
-// Undoes that for brokers and settings, so that a change of data.kafka's reaches all streams when
-// the job is resolved again.
+// Undoes that for brokers and settings, so that a change of those of data.kafka reaches all streams
+// when the job is resolved again.
 void ForgetInheritedSettings(JobConfig* job);
 
 // The job as text, every default spelled out.
 std::string ResolvedJobText(const JobConfig& job);
 
-// Equal for the same job wherever it runs: XXH64 of the serialised job without paths (data_root,
-// run_dir, init_from, file globs) and without what says how a Kafka cluster is reached (brokers,
-// settings, group_id, queue_bytes, broker_wait_seconds).
+// The fingerprint is the same wherever the job runs: XXH64 of the serialised job without paths
+// (data_root, run_dir, init_from, file globs) and without what says how a Kafka cluster is reached
+// (brokers, settings, group_id, queue_bytes, broker_wait_seconds).
 uint64_t JobFingerprint(const JobConfig& job);
 
 }  // namespace satrap

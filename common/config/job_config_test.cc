@@ -144,15 +144,15 @@ TEST_F(JobConfigTest, ANewRunReadsTextByTheNewestRules) {
   const auto job = Load(kCsvJob);
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_TRUE(job->data().csv().trim_lists()) << "as csv.trim";
-  EXPECT_EQ(job->data().record_rules(), 1);
+  EXPECT_EQ(job->data().record_rules(), 2);
   EXPECT_FALSE(Load(kCsvJob, {"data.csv.trim_lists=false"})->data().csv().trim_lists());
   EXPECT_EQ(Load(kCsvJob, {"data.record_rules=0"})->data().record_rules(), 0);
   EXPECT_FALSE(Load(kCsvJob, {"data.csv.trim=false"})->data().csv().has_trim_lists());
   EXPECT_FALSE(Load(kJob)->data().has_record_rules()) << "a synthetic log has no text";
 }
 
-// The resolved job of an older build has no word about rules, and the order fingerprint of its cuts
-// is that of a data section without one.
+// The resolved job of an older build does not mention rules, and the order fingerprint of its cuts
+// is that of a data section without them.
 TEST_F(JobConfigTest, ARunThatBeganBeforeKeepsItsRulesForText) {
   for (const char* format : {"csv { trim: true columns { name: 'y' kind: LABEL } "
                              "columns { name: 'features' kind: MULTI_ID } }",

@@ -1,4 +1,4 @@
-// Which file a user means who names a job.
+// Finds the file that a user means by the name of a job.
 //
 // Thread-safe: a function of its arguments.
 
@@ -11,7 +11,7 @@
 
 namespace satrap {
 
-// The file that `job` names: a path, or the name of a file of INSTALL_DIR/deploy/jobs, with or
+// The file that `job` names: a path, or the name of a file in INSTALL_DIR/deploy/jobs, with or
 // without ".textproto". NOT_FOUND says where it looked and what was probably meant.
 absl::StatusOr<std::string> FindJobFile(const std::string& job, const std::string& install_dir);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -11,11 +12,11 @@
 namespace satrap {
 namespace {
 
-// Whole numbers up to here are floats; a label is one.
+// A float holds whole numbers exactly up to here, and a label is a float.
 constexpr float kMostClasses = 16777216;
 
-// The layer called `name` among the first `before`. A graph is ordered, so what follows a search
-// from the back ends.
+// The layer called `name` among the first `before` layers. Layers only read earlier ones, so a
+// search that follows inputs backwards ends.
 int FindLayer(const ModelConfig& model, absl::string_view name, int before) {
   for (int i = before - 1; i >= 0; --i) {
     if (model.layers(i).name() == name) return i;
@@ -23,7 +24,7 @@ int FindLayer(const ModelConfig& model, absl::string_view name, int before) {
   return -1;
 }
 
-// The sums of concatenations, by the layer's index: each is worked out once, however often layers
+// The widths of concatenations, by the layer's index: each is computed once, however often layers
 // name one another.
 using Sums = std::map<int, absl::optional<int64_t>>;
 
@@ -54,7 +55,7 @@ absl::optional<int64_t> WidthBefore(const ModelConfig& model, absl::string_view 
     return absl::nullopt;
   }
   const int at = FindLayer(model, name.substr(0, colon), before);
-  if (at < 0) return absl::nullopt;  // an input of the graph
+  if (at < 0) return absl::nullopt;  // it is an input of the graph
   const LayerConfig& layer = model.layers(at);
   switch (layer.kind_case()) {
     case LayerConfig::kLinear:
@@ -86,7 +87,166 @@ absl::optional<int64_t> WidthBefore(const ModelConfig& model, absl::string_view 
   }
 }
 
-// Narrows what `targets` takes to what the task's loss takes, too.
+// The shape of a graph's value for one sample: [d] or [k, d], as in nn_worker/layer/layer.h.
+using Shape = std::vector<int64_t>;
+using MaybeShape = absl::optional<Shape>;
+
+MaybeShape Vector(int64_t values) {
+  if (values < 1 || values > static_cast<int64_t>(kMostClasses)) return absl::nullopt;
+  return Shape{values};
+}
+MaybeShape Matrix(int64_t count, int64_t dim) {
+  if (count < 1 || dim < 1 || count > static_cast<int64_t>(kMostClasses) / dim) {
+    return absl::nullopt;
+  }
+  return Shape{count, dim};
+}
+
+// The shapes of all inputs of the graph and outputs of its layers, except those that depend on the
+// part.
+class GraphShapes {
+ public:
+  explicit GraphShapes(const JobConfig& job) : job_(job) {
+    shapes_["numeric"] = Vector(job.data().numerics_size());
+    for (const FeatureConfig& feature : job.data().features()) AddFeature(feature);
+    for (const LayerConfig& layer : job.model().layers()) AddLayer(layer);
+  }
+
+  MaybeShape Of(absl::string_view name) const {
+    if (absl::EndsWith(name, ":0")) name.remove_suffix(2);
+    const auto at = shapes_.find(std::string(name));
+    return at == shapes_.end() ? absl::nullopt : at->second;
+  }
+
+ private:
+  void AddFeature(const FeatureConfig& feature) {
+    const bool is_sequence = feature.pooling() == FeatureConfig::NONE;
+    if (is_sequence) shapes_[feature.name() + ".length"] = Vector(1);
+    for (const TableConfig& table : job_.tables()) {
+      if (table.name() != feature.table()) continue;
+      for (const SegmentConfig& segment : table.segments()) {
+        shapes_[absl::StrCat(feature.name(), ".", segment.name())] =
+            is_sequence ? Matrix(feature.max_length(), segment.dim()) : Vector(segment.dim());
+      }
+    }
+  }
+
+  // The shapes of a layer's inputs. Empty if one of them is not known.
+  std::vector<Shape> InputsOf(const LayerConfig& layer) const {
+    std::vector<Shape> inputs;
+    for (const std::string& input : layer.inputs()) {
+      if (!absl::StartsWith(input, "*.")) {
+        const MaybeShape shape = Of(input);
+        if (!shape.has_value()) return {};
+        inputs.push_back(*shape);
+        continue;
+      }
+      for (const FeatureConfig& feature : job_.data().features()) {
+        const auto at = shapes_.find(feature.name() + input.substr(1));
+        if (at == shapes_.end()) continue;  // the feature has no such segment
+        if (!at->second.has_value()) return {};
+        inputs.push_back(*at->second);
+      }
+    }
+    return inputs;
+  }
+
+  void AddLayer(const LayerConfig& layer) {
+    const std::vector<Shape> inputs = InputsOf(layer);
+    if (inputs.empty()) return;
+    if (!layer.has_slice()) {
+      shapes_[layer.name()] = OutputOf(layer, inputs);
+      return;
+    }
+    for (int i = 0; i < layer.slice().ranges_size(); ++i) {
+      const int64_t size = layer.slice().ranges(i).size();
+      shapes_[i == 0 ? layer.name() : absl::StrCat(layer.name(), ":", i)] =
+          inputs[0].size() == 1 ? Vector(size) : Matrix(size, inputs[0][1]);
+    }
+  }
+
+  // REQUIRES: inputs are not empty
+  static MaybeShape OutputOf(const LayerConfig& layer, const std::vector<Shape>& inputs) {
+    int64_t fields = 0;
+    for (const Shape& input : inputs) fields += input.size() == 2 ? input[0] : 1;
+    const int64_t dim = inputs[0].back();
+    switch (layer.kind_case()) {
+      case LayerConfig::kLinear:
+        return Vector(layer.linear().units());
+      case LayerConfig::kMlp:
+        if (layer.mlp().output_units() > 0) return Vector(layer.mlp().output_units());
+        return layer.mlp().units().empty() ? absl::nullopt : Vector(*layer.mlp().units().rbegin());
+      case LayerConfig::kConcat:
+      case LayerConfig::kCross:  // it joins its inputs first
+      case LayerConfig::kCrossV2:
+        return Joined(inputs);
+      case LayerConfig::kBatchNorm:
+      case LayerConfig::kDropout:
+      case LayerConfig::kActivation:
+      case LayerConfig::kAdd:
+      case LayerConfig::kBias:
+      case LayerConfig::kMultiply:
+      case LayerConfig::kScale:
+      case LayerConfig::kSoftmax:
+      case LayerConfig::kLayerNorm:
+      case LayerConfig::kL2Normalize:
+      case LayerConfig::kStopGradient:
+        return inputs[0];
+      case LayerConfig::kSum:
+      case LayerConfig::kFm:
+      case LayerConfig::kTally:
+      case LayerConfig::kFieldAwareInteraction:
+      case LayerConfig::kFwfm:
+        return Vector(1);
+      case LayerConfig::kSequencePool:
+      case LayerConfig::kBiInteraction:
+        return Vector(dim);
+      case LayerConfig::kStack:
+        return Matrix(fields, dim);
+      case LayerConfig::kFlatten:
+        return Vector(inputs[0].size() == 2 ? inputs[0][0] * dim : dim);
+      case LayerConfig::kDotInteraction:
+        return Vector(dim + fields * (fields - 1) / 2);
+      case LayerConfig::kInnerProduct:
+        return Vector(fields * (fields - 1) / 2);
+      case LayerConfig::kCin: {
+        int64_t sum = 0;
+        for (const int32_t units : layer.cin().units()) sum += units;
+        return Vector(sum);
+      }
+      case LayerConfig::kAttention:
+        return Matrix(inputs[0][0], layer.attention().units());
+      case LayerConfig::kNumericEmbedding:
+        return Matrix(inputs[0][0], layer.numeric_embedding().dim());
+      default:
+        return absl::nullopt;
+    }
+  }
+
+  static MaybeShape Joined(const std::vector<Shape>& inputs) {
+    int64_t sum = 0;
+    for (const Shape& input : inputs) {
+      if (input.size() != 1) return absl::nullopt;
+      sum = std::min(sum + input[0], static_cast<int64_t>(kMostClasses) + 1);
+    }
+    return Vector(sum);
+  }
+
+  const JobConfig& job_;
+  std::map<std::string, MaybeShape> shapes_;
+};
+
+// The number of classes of a task's output; absent if the run's rules do not know it. The ledger of
+// a topic counts offsets, whether or not they hold good records, so there the rules may change.
+absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& output) {
+  const bool looks_at_all = job.data().record_rules() >= 2 || job.data().has_kafka();
+  if (!looks_at_all) return OutputWidth(job.model(), output);
+  const MaybeShape shape = GraphShapes(job).Of(output);
+  if (!shape.has_value() || shape->size() != 1) return absl::nullopt;
+  return shape->front();
+}
+
+// Narrows `targets` to values that the task's loss takes, too.
 void Narrow(const JobConfig& job, const ModelTask& task, LabelTargets* targets) {
   switch (task.loss) {
     case TaskConfig::BCE:
@@ -109,7 +269,7 @@ void Narrow(const JobConfig& job, const ModelTask& task, LabelTargets* targets) 
       return;
     case TaskConfig::SOFTMAX_CROSS_ENTROPY: {
       targets->loss = task.loss;
-      const auto classes = OutputWidth(job.model(), task.output);
+      const auto classes = ClassesOf(job, task.output);
       targets->least = std::max(targets->least, 0.0f);
       targets->largest =
           std::min(targets->largest,

@@ -18,8 +18,8 @@
 
 namespace satrap {
 
-// Numbers of a record that are larger than this, in magnitude, and reach the network make it a bad
-// record: the sum of some squares of them would leave the range of a float.
+// A record is bad if a number of it that reaches the network is larger than this in magnitude: the
+// sum of some squares of such numbers would leave the range of a float.
 inline constexpr float kLargestNumber = 1e15f;
 
 // What a loss learns from besides the features.
@@ -29,28 +29,28 @@ enum class LearnsFrom {
   kSidesOfAHalf,  // pairs of a label above 1/2 and one that is not
 };
 
-// Of one LABEL column: what all tasks that read it as their label take.
+// For one LABEL column: the values that all tasks which read it as their label take.
 struct LabelTargets {
   std::string column;
-  TaskConfig::Loss loss = TaskConfig::BCE;  // of these tasks, the one that takes the least
+  TaskConfig::Loss loss = TaskConfig::BCE;  // the loss of these tasks that takes the least
   float least = -std::numeric_limits<float>::infinity();  // a label is in [least, largest]
   float largest = std::numeric_limits<float>::infinity();
-  bool whole = false;  // and a whole number
+  bool whole = false;  // if true, a label must also be a whole number
   LearnsFrom learns_from = LearnsFrom::kNoLabel;
 
-  // A missing label, NaN, is none.
+  // False for a missing label, NaN.
   bool Takes(float label) const {
     return label >= least && label <= largest && (!whole || label == std::floor(label));
   }
-  // What they take, in words: "a number in [0, 1], which BCE takes".
+  // What the tasks take, in words: "a number in [0, 1], which BCE takes".
   std::string Text() const;
 };
 
-// One for each LABEL column, in the order of LabelsOf. REQUIRES: a validated job
+// One entry for each LABEL column, in the order of LabelsOf. REQUIRES: a validated job
 std::vector<LabelTargets> LabelTargetsOf(const JobConfig& job);
 
-// The number of values of an output of the model, where the layers say it without the widths of the
-// features: absent otherwise. `name` is a layer, or LAYER:n of one with several outputs.
+// The number of values of an output of the model; absent if it depends on the widths of features.
+// `name` is a layer, or LAYER:n for an output of a layer that has several.
 absl::optional<int64_t> OutputWidth(const ModelConfig& model, const std::string& name);
 
 }  // namespace satrap

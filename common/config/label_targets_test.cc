@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-// A job with the label columns 'y' and 'z', numbers both, and these tasks.
+// A job with these tasks and the label columns 'y' and 'z', both of numbers.
 JobConfig JobWithTasks(const std::string& model) {
   JobConfig job = JobWithData(R"(
       csv { columns { name: 'y' kind: LABEL numeric_label: true }
@@ -100,6 +100,77 @@ TEST(LabelTargetsTest, WidthsFollowFromLayers) {
   EXPECT_EQ(OutputWidth(model, "of_input"), absl::nullopt);
   EXPECT_EQ(OutputWidth(model, "crossed"), absl::nullopt) << "its kind is not looked into";
   EXPECT_EQ(OutputWidth(model, "none"), absl::nullopt);
+}
+
+// The labels 'y' that a job takes whose output is made by these layers.
+LabelTargets TargetsOfLayers(const std::string& layers, int record_rules) {
+  JobConfig job;
+  CHECK_OK(ParseText(R"(
+      tables { name: 'ids' segments { name: 'vector' dim: 4 } segments { name: 'bias' dim: 1 } }
+      data {
+        csv { columns { name: 'y' kind: LABEL numeric_label: true } }
+        numerics { name: 'a' } numerics { name: 'b' } numerics { name: 'c' }
+        features { name: 'user' table: 'ids' }
+        features { name: 'item' table: 'ids' }
+        features { name: 'history' table: 'ids' pooling: NONE max_length: 7 }
+      }
+      model { tasks { name: 'k' label: 'y' output: 'out' loss: SOFTMAX_CROSS_ENTROPY } })",
+                     "job", &job));
+  ModelConfig model;
+  CHECK_OK(ParseText(layers, "model", &model));
+  job.mutable_model()->MergeFrom(model);
+  job.mutable_data()->set_record_rules(record_rules);
+  return LabelTargetsOf(job)[0];
+}
+
+int64_t ClassesOf(const std::string& layers, int record_rules = 2) {
+  return static_cast<int64_t>(TargetsOfLayers(layers, record_rules).largest) + 1;
+}
+
+constexpr int64_t kUnknown = 16777216;
+
+TEST(LabelTargetsTest, ClassesFollowFromTheInputsOfTheGraph) {
+  EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'numeric' bias {} }"), 3);
+  EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'user.vector' softmax {} }"), 4);
+  EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'user.vector' inputs: 'numeric' concat {} }"),
+            7);
+  EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'history.vector' inputs: 'history.length' "
+                      "sequence_pool {} }"),
+            4);
+  EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'history.vector' flatten {} }"), 28);
+  EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: '*.vector' concat {} }"), kUnknown)
+      << "one of them is a sequence, and the graph takes no such layer";
+}
+
+TEST(LabelTargetsTest, ClassesFollowThroughInteractions) {
+  const std::string fields =
+      "layers { name: 'fields' inputs: 'user.vector' inputs: 'item.vector' stack {} } ";
+  const auto of_fields = [&](const std::string& kind) {
+    return ClassesOf(fields + "layers { name: 'out' inputs: 'fields' " + kind + " }");
+  };
+  EXPECT_EQ(of_fields("flatten {}"), 8);
+  EXPECT_EQ(of_fields("bi_interaction {}"), 4);
+  EXPECT_EQ(of_fields("cin { units: 6 units: 2 }"), 8);
+  EXPECT_EQ(of_fields("inputs: 'history.vector' dot_interaction {}"), 4 + 9 * 8 / 2);
+  EXPECT_EQ(of_fields("inputs: 'user.vector' inner_product {}"), 3);
+  EXPECT_EQ(of_fields("stack {}"), kUnknown) << "no vector";
+  EXPECT_EQ(ClassesOf(fields + "layers { name: 'seen' inputs: 'fields' attention { units: 8 } }"
+                               "layers { name: 'out' inputs: 'seen' flatten {} }"),
+            16);
+  EXPECT_EQ(ClassesOf("layers { name: 'vectors' inputs: 'numeric' numeric_embedding { dim: 5 } }"
+                      "layers { name: 'out' inputs: 'vectors' flatten {} }"),
+            15);
+  EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'user.vector' inputs: 'numeric' cross {} }"),
+            7);
+  EXPECT_EQ(ClassesOf(fields + "layers { name: 'out' inputs: 'fields' slice { ranges { size: 1 } "
+                               "ranges { size: 2 } } }"),
+            kUnknown);
+}
+
+// The run's ledger counts the records that were good when it began.
+TEST(LabelTargetsTest, ARunThatBeganBeforeKnowsTheClassesThatItKnew) {
+  EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'numeric' bias {} }", 1), kUnknown);
+  EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'numeric' linear { units: 3 } }", 1), 3);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ double KindFactor(const LearningRateSchedule& schedule, int64_t step) {
   return 1;
 }
 
-// At the last step the factor is not yet end_factor, so that no step is for nothing.
+// At the last step the factor is still above end_factor: if that is 0, no step is wasted.
 double CoolDownFactor(const LearningRateSchedule::CoolDown& cool_down, int64_t step) {
   const auto total = static_cast<double>(cool_down.total_steps());
   const double length = cool_down.share() * total;

@@ -11,8 +11,9 @@
 
 namespace satrap {
 
-// What the base rate is multiplied by in `step` of the job, from 0; in [0, 1]. Takes some 100 ns:
-// once for each update, not for each row. REQUIRES: step >= 0, values in range (CheckRanges)
+// The factor of the base rate in `step` of the job, counted from 0; in [0, 1]. Takes some 100 ns,
+// so call it once for each update, not for each row. REQUIRES: step >= 0, values in range
+// (CheckRanges)
 double LearningRateFactor(const LearningRateSchedule& schedule, int64_t step);
 
 }  // namespace satrap

@@ -1,5 +1,5 @@
-// Patterns that name several parameters or tables at once: '*' stands for any number of characters,
-// '?' for one, and every other character for itself.
+// Patterns that name several parameters or tables at once: '*' matches any number of characters,
+// '?' matches one, and every other character matches itself.
 
 #ifndef SATRAP_COMMON_CONFIG_NAME_PATTERN_H_
 #define SATRAP_COMMON_CONFIG_NAME_PATTERN_H_

@@ -26,7 +26,7 @@ bool IsReal(const FieldDescriptor* field) {
 
 std::string Text(double value) { return absl::StrFormat("%.9g", value); }
 
-// A little more than `value`; with a negative sign, a little less.
+// A number slightly above `value`; with a negative sign, slightly below.
 double Beside(double value, double sign) {
   return value + sign * (value == 0 ? 1e-30 : std::fabs(value) * 1e-6);
 }

@@ -1,5 +1,5 @@
 // Test support: values on both sides of every border of numeric settings, made from their ranges
-// (proto/options.proto), to see that the validator and the factories hold to them.
+// (proto/options.proto), to check that the validator and the factories enforce them.
 
 #ifndef SATRAP_COMMON_CONFIG_RANGE_CHECK_H_
 #define SATRAP_COMMON_CONFIG_RANGE_CHECK_H_
@@ -26,8 +26,8 @@ struct BorderCase {
 // `second`, which begins at the same message: {"momentum.dampening", "momentum.form=RATE_OUTSIDE"}.
 using Rules = std::vector<std::pair<std::string, std::string>>;
 
-// The borders of all numbers with a range in the message and in those below it. `with` makes the
-// other fields of their messages valid whose defaults are not.
+// The borders of all numbers with a range in the message and in those below it. `with` sets the
+// other fields of their messages whose defaults are not valid.
 std::vector<BorderCase> BordersOf(const google::protobuf::Descriptor* message,
                                   const Rules& rules = {});
 

@@ -36,7 +36,7 @@ void CheckSegment(const TableConfig& table, const SegmentConfig& segment, const 
     problems->Add(path + "gradient_clip_norm",
                   absl::StrCat("must be 0 with cow_clip, got ", segment.gradient_clip_norm()));
   }
-  // Its limit is for the mean over the batch.
+  // The limit of CowClip is for the mean over the batch.
   if (table.normalisation() != GLOBAL_BATCH) {
     problems->Add(path + "cow_clip", absl::StrCat("needs normalisation GLOBAL_BATCH, got ",
                                                   Normalisation_Name(table.normalisation())));

@@ -23,7 +23,7 @@ Message Parse(const std::string& text) {
 
 struct Case {
   std::string config;
-  std::string problem;  // how it begins; "": there is none
+  std::string problem;  // how the problem begins; "": there is none
 };
 
 // Runs `check` on each case, with the prefix "at.".

@@ -9,7 +9,7 @@ absl::Status OrScoreOnCpu(const absl::Status& error, const JobConfig& job) {
   if (job.action() == JobConfig::TRAIN || nn_worker.device() != NnWorkerConfig::CUDA) return error;
   std::string message =
       absl::StrCat(error.message(), "; or score on the CPU: --set nn_worker.device=CPU");
-  // With the CPU these values are refused.
+  // These values are refused on the CPU.
   if (nn_worker.precision() == NnWorkerConfig::TF32) {
     absl::StrAppend(&message, " --set nn_worker.precision=F32");
   }

@@ -1,4 +1,4 @@
-// What there is to do where a job that only scores has no card.
+// The advice for a job that only scores, on a machine without a card.
 //
 // Thread-safe: a function of its arguments.
 
@@ -10,8 +10,9 @@
 
 namespace satrap {
 
-// `error`, for which NN workers cannot use their cards. If the job only scores, its message also
-// names what to set so that the CPU does it: a model belongs to no device. REQUIRES: !error.ok()
+// `error` says why NN workers cannot use their cards. If the job only scores, the returned error
+// also says what to set so that the CPU does it: a model belongs to no device. REQUIRES:
+// !error.ok()
 absl::Status OrScoreOnCpu(const absl::Status& error, const JobConfig& job);
 
 }  // namespace satrap

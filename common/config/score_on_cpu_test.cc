@@ -49,7 +49,7 @@ TEST(ScoreOnCpuTest, TheJobIsValidWithWhatIsToBeSet) {
       absl::StrSplit(std::string(OrScoreOnCpu(NoCard(), job).message()), " --set ");
   sets.erase(sets.begin());
   EXPECT_EQ(sets.size(), 5u);
-  // The action is the command's matter.
+  // The user chose the action by the command.
   job.set_action(JobConfig::TRAIN);
   EXPECT_EQ(ProblemsOf(job, sets), "");
 }

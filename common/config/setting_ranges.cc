@@ -15,7 +15,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Compares in the type of the field: an int64 near 2^60 has no double of its own.
+// Compares in the field's own type, because not every int64 near 2^60 is a double.
 template <typename T>
 bool Holds(const SettingRange& range, T value) {
   const bool low = range.has_above() ? value > static_cast<T>(range.above())
@@ -27,7 +27,7 @@ bool Holds(const SettingRange& range, T value) {
   return low && high;
 }
 
-// Whole numbers with all their digits, which StrCat does not give a double.
+// Writes whole numbers with all their digits; StrCat would shorten a double.
 std::string EndText(double end) {
   const bool whole = std::floor(end) == end && std::fabs(end) < 0x1p63;
   return whole ? absl::StrCat(static_cast<int64_t>(end)) : absl::StrCat(end);
@@ -41,7 +41,7 @@ void CheckValue(const FieldDescriptor* field, const std::string& path, T value,
   problems->Add(path, absl::StrCat("must be ", RangeText(of_field), ", got ", value));
 }
 
-// Element `index` of a list; -1: of a field that is none.
+// Checks element `index` of a list, or with -1 the value of a field that is no list.
 void CheckNumber(const Message& message, const FieldDescriptor* field, int index,
                  const std::string& path, Problems* problems) {
   const Reflection& get = *message.GetReflection();

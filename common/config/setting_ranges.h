@@ -1,5 +1,5 @@
-// The ranges of numeric settings, which stand beside the fields (proto/options.proto): the walker
-// that checks a message by them, and what they are called in errors and in docs/config.md.
+// The ranges of numeric settings, which are options of the fields (proto/options.proto): checking a
+// message against them, and their names in errors and in docs/config.md.
 //
 // Thread-safe: functions of their arguments.
 
@@ -23,7 +23,7 @@ std::string RangeText(const SettingRange& range);
 void CheckRanges(const google::protobuf::Message& message, const std::string& prefix,
                  Problems* problems);
 
-// The same without the messages below.
+// As CheckRanges, but without the messages below.
 void CheckOwnRanges(const google::protobuf::Message& message, const std::string& prefix,
                     Problems* problems);
 

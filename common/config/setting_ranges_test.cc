@@ -66,7 +66,7 @@ bool IsRefused(const std::string& problems, const BorderCase& border) {
   return false;
 }
 
-// So no section of the job is left out by the validator. Other problems, such as those between
+// The validator must not leave out any section of the job. Other problems, such as those between
 // fields, do not matter here.
 TEST(SettingRanges, AreThoseThatTheValidatorHoldsEveryFieldOfAJobTo) {
   const std::vector<BorderCase> borders = BordersOf(JobConfig::descriptor());

@@ -14,7 +14,7 @@ namespace {
 
 using Columns = google::protobuf::RepeatedPtrField<ColumnConfig>;
 
-// Null if the format declares none.
+// The declared columns; null if the format declares none.
 const Columns* ColumnsIn(const DataConfig& data) {
   if (data.has_csv()) return &data.csv().columns();
   if (data.has_record()) return &data.record().columns();
@@ -32,11 +32,12 @@ const std::string& OutputOf(const TaskConfig& task, const ModelConfig& model) {
 
 std::string LabelOf(const TaskConfig& task, const std::vector<std::string>& labels) {
   if (!task.label().empty()) return task.label();
-  // One label needs no name. With several, taking the first would train on the wrong one unnoticed.
+  // A single label needs no name. With several labels, taking the first would silently train on the
+  // wrong one.
   return labels.size() == 1 ? labels[0] : "";
 }
 
-// Null for a format whose labels are 0 and 1.
+// The column of label `name`; null for a format whose labels are 0 and 1.
 const ColumnConfig* LabelColumn(const DataConfig& data, const std::string& name) {
   const Columns* columns = ColumnsIn(data);
   if (columns == nullptr) return nullptr;
@@ -47,18 +48,18 @@ const ColumnConfig* LabelColumn(const DataConfig& data, const std::string& name)
 }
 
 struct LabelKind {
-  bool is_class = false;      // and nothing else
+  bool is_class = false;      // and is not anything else
   bool may_be_class = false;  // a class may be written as a number
 };
 
 template <typename Format>
 LabelKind KindOfTokenLabel(const Format& format) {
-  // Two classes are the labels 0 and 1, too.
+  // With two classes, the labels are also 0 and 1.
   const int classes = format.classes_size();
   return {classes > 2, classes > 0 || format.numeric_label()};
 }
 
-// Of the label `name`.
+// The kind of the label `name`.
 LabelKind KindOfLabel(const DataConfig& data, const std::string& name) {
   if (data.has_libsvm()) return KindOfTokenLabel(data.libsvm());
   if (data.has_libffm()) return KindOfTokenLabel(data.libffm());
@@ -68,7 +69,7 @@ LabelKind KindOfLabel(const DataConfig& data, const std::string& name) {
   return {is_class, is_class || column->numeric_label()};
 }
 
-// What makes a class of the label `name`.
+// How to make classes of the label `name`, for an error.
 std::string HowToHaveClasses(const DataConfig& data, const std::string& name) {
   if (data.has_libsvm()) return "set data.libsvm.classes or data.libsvm.numeric_label";
   if (data.has_libffm()) return "set data.libffm.classes or data.libffm.numeric_label";
@@ -104,7 +105,7 @@ bool IsPlainName(const std::string& name) {
   });
 }
 
-// One task, at `path`. Names of LABEL columns that it reads are added to `read`.
+// Checks one task, at `path`, and adds to `read` the names of the LABEL columns that it reads.
 void ValidateTask(const JobConfig& job, const TaskConfig& task, const std::string& path,
                   std::set<std::string>* read, Problems* problems) {
   const std::vector<std::string> labels = LabelsOf(job.data());
@@ -119,7 +120,7 @@ void ValidateTask(const JobConfig& job, const TaskConfig& task, const std::strin
   if (PositionOf(labels, label) < 0) {
     problems->Add(path + ".label",
                   absl::StrCat("must be a LABEL column (", known, "), got '", label, "'"));
-    // What follows judges the loss by the kind of label.
+    // The checks that follow need the kind of label.
     return;
   }
   read->insert(label);
@@ -129,7 +130,8 @@ void ValidateTask(const JobConfig& job, const TaskConfig& task, const std::strin
   }
   read->insert(task.mask());
   const LabelKind kind = KindOfLabel(job.data(), label);
-  // A class may be written as a number, so a number is a label of any loss; a class is of one only.
+  // A class may be written as a number, so a number is a label of any loss; a class suits one loss
+  // only.
   if (kind.is_class && task.loss() != TaskConfig::SOFTMAX_CROSS_ENTROPY) {
     problems->Add(path + ".loss",
                   absl::StrCat("must be SOFTMAX_CROSS_ENTROPY for the classes of column '", label,
@@ -167,7 +169,7 @@ void ValidateMetric(const JobConfig& job, Problems* problems) {
   }
   const std::vector<Metric> metrics = MetricsOf(loss, HasGroups(job.data()));
   if (metrics.empty()) {
-    // Ranking is judged by all items, not by those that a part happens to have (`satrap retrieve`).
+    // Ranking is judged among all items, not among those of a part (`satrap retrieve`).
     if (job.action() == JobConfig::TRAIN && HasValidData(job.data())) {
       problems->Add("evaluation.task",
                     absl::StrCat(of, " has no metric to validate by, because its loss is ",
@@ -221,7 +223,7 @@ std::vector<ModelTask> TasksOf(const JobConfig& job) {
     task.output = OutputOf(config, job.model());
     task.loss = config.loss();
     task.weight = static_cast<float>(config.weight());
-    // Roles get a job that was validated, so a name that is not there is a fault of ours.
+    // Roles get a validated job, so a name that does not exist is a bug.
     const int label = PositionOf(labels, LabelOf(config, labels));
     CHECK(label >= 0) << "task " << config.name() << " has no label";
     task.label = static_cast<size_t>(label);
@@ -257,7 +259,7 @@ void ValidateTasks(const JobConfig& job, Problems* problems) {
     }
   }
   if (job.model().tasks_size() > 0) {
-    // Its records would be bad for the sake of a column that nothing reads.
+    // A column that nothing reads would still make records bad.
     for (const std::string& label : LabelsOf(job.data())) {
       if (read.count(label) == 0) {
         problems->Add("model.tasks",

@@ -13,9 +13,9 @@
 
 namespace satrap {
 
-// One task. The default is that of a job without model.tasks.
+// One task. The defaults are those of a job without model.tasks.
 struct ModelTask {
-  std::string name;    // empty without model.tasks
+  std::string name;    // empty if there are no model.tasks
   std::string output;  // a layer
   TaskConfig::Loss loss = TaskConfig::BCE;
   float weight = 1;
@@ -34,8 +34,8 @@ std::vector<ModelTask> TasksOf(const JobConfig& job);
 // The position of the task that evaluation.task names. REQUIRES: as TasksOf
 size_t MainTaskOf(const JobConfig& job);
 
-// Checks model.tasks and what evaluation says of them: a part of ValidateJob. Shapes of outputs are
-// checked by the network. REQUIRES: defaults are filled in
+// Checks model.tasks and what evaluation says about them: a part of ValidateJob. The network checks
+// the shapes of outputs. REQUIRES: defaults are filled in
 void ValidateTasks(const JobConfig& job, Problems* problems);
 
 }  // namespace satrap

@@ -8,7 +8,7 @@
 namespace satrap {
 namespace {
 
-// Two tasks, of two LABEL columns.
+// A job with two tasks on two LABEL columns.
 JobConfig TwoTasks(const std::string& more_columns = "") {
   JobConfig job = JobWithData(absl::StrCat(R"(
       csv { columns { name: 'click' kind: LABEL } columns { name: 'user' kind: ID }

@@ -23,7 +23,7 @@ const LayerConfig* LayerOf(const ModelConfig& model, const std::string& name) {
   return at == model.layers().end() ? nullptr : &*at;
 }
 
-// The layer that a loss reads, and the loss that reads a layer.
+// Checks that each loss has the kind of layer that it reads, and each such layer a loss.
 void ValidateHeads(const ModelConfig& model, Problems* problems) {
   for (int i = 0; i < model.tasks_size(); ++i) {
     const TaskConfig& task = model.tasks(i);

@@ -17,7 +17,7 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// A wide file has hundreds of columns; an error that lists them all is not read.
+// A wide file has hundreds of columns, and nobody would read an error that lists them all.
 std::string FewNames(std::vector<std::string> names) {
   if (names.empty()) return "none";
   if (names.size() > 40) {
@@ -27,7 +27,7 @@ std::string FewNames(std::vector<std::string> names) {
   return absl::StrJoin(names, ", ");
 }
 
-// From the proto, so that the error names a format that is added later, too.
+// Taken from the proto, so that the error also names formats that are added later.
 std::vector<std::string> FormatNames() {
   std::vector<std::string> names;
   const auto* formats = DataConfig::descriptor()->FindOneofByName("format");
@@ -47,8 +47,8 @@ void ValidateNumericLabel(const ColumnConfig& column, const std::string& path, P
   }
 }
 
-// The columns of `csv` or `record`, at `columns_path`. `tasks`: the model names its tasks, each
-// with its label.
+// Checks the columns of `csv` or `record`, at `columns_path`. `tasks` says that the model names its
+// tasks, each with its label.
 void ValidateColumns(const google::protobuf::RepeatedPtrField<ColumnConfig>& columns,
                      const std::string& columns_path, bool tasks, Problems* problems) {
   absl::flat_hash_set<std::string> names;
@@ -57,7 +57,7 @@ void ValidateColumns(const google::protobuf::RepeatedPtrField<ColumnConfig>& col
     const ColumnConfig& column = columns.Get(i);
     const std::string path = absl::StrCat(columns_path, "[", i, "]");
     ++count_of_kind[column.kind()];
-    // Features refer to columns by name; only an ignored one can do without.
+    // Features refer to columns by name; only an ignored column needs none.
     if (column.name().empty() && column.kind() != ColumnConfig::IGNORE) {
       problems->Add(path, "has no name");
     }
@@ -110,7 +110,7 @@ void ValidateCsv(const CsvFormat& csv, bool tasks, Problems* problems) {
   ValidateColumns(csv.columns(), "data.csv.columns", tasks, problems);
 }
 
-// The labels of libsvm and libffm, whose messages have the same fields for them.
+// Checks the labels of libsvm and libffm, whose messages have the same fields for them.
 template <typename Format>
 void ValidateTokenLabels(const Format& format, const std::string& path, Problems* problems) {
   if (format.classes().empty()) return;
@@ -126,7 +126,7 @@ void ValidateTokenLabels(const Format& format, const std::string& path, Problems
   }
 }
 
-// A Record has numbers and bytes where a line has text, so what says how text is read has no
+// A Record has numbers and bytes where a line has text, so settings of how text is read have no
 // meaning.
 void ValidateRecord(const RecordFormat& record, bool tasks, Problems* problems) {
   ValidateColumns(record.columns(), "data.record.columns", tasks, problems);
@@ -155,7 +155,7 @@ void ValidateSynthetic(const SyntheticFormat& synthetic, Problems* problems) {
 }
 
 // A transform that divides by zero, or a missing value that is not finite, would reach the dense
-// network as NaN or Inf and make every step one that is skipped.
+// network as NaN or Inf, and every step would be skipped.
 void ValidateTransform(const NumericConfig& numeric, const std::string& path, Problems* problems) {
   CheckRanges(numeric, path + ".", problems);
   if (numeric.has_clamp() && numeric.clamp() == 0) {
@@ -254,7 +254,7 @@ const ColumnConfig* CsvColumn(const DataConfig& data, const std::string& name) {
   return nullptr;
 }
 
-// Rows of ids that no record has would take memory and never be hit.
+// Rows of ids that no record has would take memory and never be used.
 void ValidatePreload(const DataConfig& data, const FeatureConfig& feature, const std::string& path,
                      Problems* problems) {
   if (feature.preload_ids() <= 0) return;
@@ -263,7 +263,7 @@ void ValidatePreload(const DataConfig& data, const FeatureConfig& feature, const
   const bool of_message = std::any_of(of_messages.begin(), of_messages.end(),
                                       [&](const auto& column) { return column.name() == name; });
   const ColumnConfig* const column = CsvColumn(data, name);
-  int64_t known = -1;  // ids that there are; -1: they are numbers that the data alone knows
+  int64_t known = -1;  // how many ids there are; -1: only the data tells
   if (feature.has_bucketize()) {
     known = feature.bucketize().boundaries_size() + 1;
   } else if (feature.has_criteo_x4()) {
@@ -342,7 +342,7 @@ void AddDeclared(const google::protobuf::RepeatedPtrField<ColumnConfig>& declare
   }
 }
 
-// Whether the streams that the job reads have data at all.
+// Checks that the streams which the job reads have data at all.
 void ValidateSources(const JobConfig& job, Problems* problems) {
   const DataConfig& data = job.data();
   if (data.has_synthetic()) return;
@@ -364,7 +364,7 @@ ColumnNames ColumnsOf(const DataConfig& data) {
   ColumnNames columns;
   switch (data.format_case()) {
     case DataConfig::kCriteoTsv:
-      // The file has no header; these are the names of the data set's description.
+      // The file has no header. These names come from the description of the data set.
       for (int i = 1; i <= 13; ++i) columns.numerics.push_back(absl::StrCat("I", i));
       for (int i = 1; i <= 26; ++i) columns.ids.push_back(absl::StrCat("C", i));
       break;
@@ -394,7 +394,7 @@ ColumnNames ColumnsOf(const DataConfig& data) {
     case DataConfig::FORMAT_NOT_SET:
       break;
   }
-  // Other streams have the same ones (validate_kafka.cc).
+  // Other streams have the same columns (validate_kafka.cc).
   for (const KafkaColumn& column : data.kafka().columns()) {
     const bool is_time = column.from() == KafkaColumn::TIMESTAMP;
     (is_time ? columns.numerics : columns.ids).push_back(column.name());
@@ -405,7 +405,7 @@ ColumnNames ColumnsOf(const DataConfig& data) {
 void ValidateData(const JobConfig& job, Problems* problems) {
   const DataConfig& data = job.data();
   if (data.format_case() == DataConfig::FORMAT_NOT_SET) {
-    // Without a format no column has a name, and each feature would be an error of its own.
+    // Without a format no column has a name, and each feature would add an error.
     problems->Add("data", absl::StrCat("needs one of ", absl::StrJoin(FormatNames(), ", ")));
     return;
   }

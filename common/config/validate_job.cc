@@ -22,7 +22,7 @@ void ValidateRoles(const JobConfig& job, Problems* problems) {
   CheckRanges(job.nn_worker(), "nn_worker.", problems);
 }
 
-// The precisions that a device computes in.
+// Whether a device computes in a precision.
 bool HasPrecision(NnWorkerConfig::Device device, NnWorkerConfig::Precision precision) {
   return precision != NnWorkerConfig::TF32 || device == NnWorkerConfig::CUDA;
 }
@@ -56,8 +56,8 @@ void ValidateDevice(const JobConfig& job, Problems* problems) {
                   "must be AUTO or GLOO with reproducible and several NN workers, got NCCL, which "
                   "chooses anew in each run how it adds up");
   }
-  // The gradients of drawn candidates are added to those of the samples' own rows, and the kernel
-  // that does so takes features of equally many samples.
+  // The gradients of drawn candidates are added to those of the samples' own rows, but the kernel
+  // that does so needs features with the same number of samples.
   if (!on_cpu && job.model().candidates().count() > 0) {
     problems->Add("nn_worker.device",
                   absl::StrCat("must be CPU with model.candidates.count above 0, got ", device));
@@ -80,7 +80,8 @@ void ValidatePrecision(const JobConfig& job, Problems* problems) {
     problems->Add("nn_worker.loss_scale.initial",
                   absl::StrCat("must be a power of two in [1, 16777216], got ", initial));
   }
-  // Its gradient does not come from the loss, so taking out the loss scale would change it.
+  // The gradient of a tally does not come from the loss, so removing the loss scale would change
+  // it.
   for (int i = 0; i < job.model().layers_size(); ++i) {
     if (!job.model().layers(i).has_tally()) continue;
     problems->Add(absl::StrCat("model.layers[", i, "].tally"),
@@ -92,18 +93,19 @@ void ValidatePrecision(const JobConfig& job, Problems* problems) {
 void ValidateModes(const JobConfig& job, Problems* problems) {
   CheckOwnRanges(job, "", problems);
   CheckRanges(job.evaluation(), "evaluation.", problems);
-  // The name of the run's folder begins with it.
+  // The name of the run's folder begins with the job's name.
   if (absl::StrContains(job.name(), '/')) {
     problems->Add("name", absl::StrCat("must not hold a '/', got '", job.name(), "'"));
   }
   if (job.reproducible() && job.mode() != JobConfig::SYNC) {
     problems->Add("reproducible", "needs mode SYNC, got HYBRID");
   }
-  // The norm is of the gradients of a step, and in HYBRID parts of a step are applied one by one.
+  // The norm covers the gradients of a step, but in HYBRID the parts of a step are applied one by
+  // one.
   if (job.gradient_clip_norm() > 0 && job.mode() != JobConfig::SYNC) {
     problems->Add("gradient_clip_norm", "needs mode SYNC, got HYBRID");
   }
-  // A validation decides which cut is the best, when `patience` ends the run and when rates fall.
+  // A validation decides which cut is the best, when `patience` ends the run, and when rates fall.
   if (job.reproducible() && job.evaluation().every_seconds() > 0) {
     problems->Add("evaluation.every_seconds",
                   absl::StrCat("must be 0 with reproducible, because the clock would choose the "
@@ -160,7 +162,7 @@ void ValidateBatchScaling(const JobConfig& job, Problems* problems) {
   }
 }
 
-// Only what can be seen without building the network, which checks inputs and shapes.
+// Checks only what can be seen without building the network. The network checks inputs and shapes.
 void ValidateModel(const JobConfig& job, Problems* problems) {
   const ModelConfig& model = job.model();
   if (model.layers_size() == 0) {
@@ -179,7 +181,7 @@ void ValidateModel(const JobConfig& job, Problems* problems) {
   }
 }
 
-// Which layers there are, the network checks.
+// The network checks that the layers exist.
 void ValidatePrediction(const JobConfig& job, Problems* problems) {
   if (job.action() != JobConfig::TRAIN && !job.has_init_from()) {
     problems->Add("init_from", "is needed to evaluate or predict");

@@ -15,7 +15,7 @@
 
 namespace satrap {
 
-// OK, or INVALID_ARGUMENT with every problem, one a line: the field's path, the range or choice,
+// OK, or INVALID_ARGUMENT with every problem, one per line: the field's path, the range or choice,
 // and the value got. REQUIRES: defaults are filled in.
 absl::Status ValidateJob(const JobConfig& job);
 

@@ -36,7 +36,7 @@ bool NamesTopic(const KafkaConfig& kafka, const std::string& topic) {
   for (const std::string& name : kafka.topics()) {
     if (name == topic) return true;
   }
-  // The broker knows what a pattern matches.
+  // Only the broker knows which topics a pattern matches.
   return !kafka.topic_pattern().empty();
 }
 
@@ -57,7 +57,7 @@ void CheckOffsets(const KafkaConfig& kafka, const Offsets& offsets, const std::s
   }
 }
 
-// What is certain without asking a broker: that there is nothing between start and end.
+// Finds what is certain without asking a broker: that there is nothing between start and end.
 void CheckNotEmpty(const KafkaConfig& kafka, const std::string& path, Problems* problems) {
   const KafkaStart& start = kafka.start();
   const KafkaEnd& end = kafka.end();
@@ -87,7 +87,7 @@ void CheckNotEmpty(const KafkaConfig& kafka, const std::string& path, Problems* 
   }
 }
 
-// Whether the job's format says what a message of this stream holds.
+// Checks that the job's format says what a message of this stream holds.
 void CheckFormat(const DataConfig& data, const StreamSource& stream, Problems* problems) {
   const std::string path = absl::StrCat(stream.path, ".format");
   if (data.has_synthetic()) {
@@ -114,7 +114,7 @@ void CheckFormat(const DataConfig& data, const StreamSource& stream, Problems* p
   }
 }
 
-// The names of all columns of the format, whatever they hold.
+// The names of all columns of the format, of every kind.
 absl::flat_hash_set<std::string> FormatColumns(const DataConfig& data) {
   DataConfig format = data;
   format.clear_kafka();
@@ -145,7 +145,7 @@ std::string ColumnsText(const KafkaConfig& kafka) {
   return text.empty() ? "none" : text;
 }
 
-// A feature reads its column in every stream, so an evaluation has the columns of the training.
+// A feature reads its column in every stream, so evaluation must have the same columns as training.
 void CheckSameColumns(const DataConfig& data, const StreamSource& stream, Problems* problems) {
   const std::string of_train = ColumnsText(data.kafka());
   const std::string of_stream = ColumnsText(stream.kafka);
@@ -175,7 +175,7 @@ void CheckStream(const DataConfig& data, const StreamSource& stream, Problems* p
   CheckColumns(data, stream, problems);
 }
 
-// What of the training rests on the kind of end.
+// Checks the settings of training that depend on where the topics end.
 void CheckTraining(const JobConfig& job, Problems* problems) {
   const KafkaConfig& kafka = job.data().kafka();
   const bool endless = kafka.end().at() == KafkaEnd::NEVER;

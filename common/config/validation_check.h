@@ -36,8 +36,7 @@ inline JobConfig SmallJob() {
       numerics { name: 'I1' })");
 }
 
-// The lines of problems, "PATH: WHAT" each, of `job` with the assignments applied; "" if it is
-// valid.
+// The problems of `job` with the assignments applied, one "PATH: WHAT" per line; "" if it is valid.
 inline std::string ProblemsOf(JobConfig job, const std::vector<std::string>& assignments = {}) {
   for (const std::string& assignment : assignments) CHECK_OK(SetField(assignment, &job));
   std::string lines(ValidateJob(job).message());
@@ -47,8 +46,8 @@ inline std::string ProblemsOf(JobConfig job, const std::vector<std::string>& ass
   return lines;
 }
 
-// Expects the job to be valid with each bound, and a value just outside to be refused with an error
-// that names field, range and value.
+// Expects that the job is valid with each bound, and that a value just outside is refused with an
+// error that names field, range and value.
 inline void ExpectRange(const JobConfig& job, const std::string& field, int64_t low, int64_t high) {
   for (const int64_t value : {low, high}) {
     EXPECT_EQ(ProblemsOf(job, {absl::StrCat(field, "=", value)}), "") << field << " " << value;
@@ -59,7 +58,8 @@ inline void ExpectRange(const JobConfig& job, const std::string& field, int64_t 
   }
 }
 
-// Every one of `good` is valid; every one of `bad` is refused with "FIELD: must be RANGE, got BAD".
+// Expects that every one of `good` is valid, and every one of `bad` is refused with "FIELD: must be
+// RANGE, got BAD".
 inline void ExpectValues(const JobConfig& job, const std::string& field,
                          const std::vector<std::string>& good, const std::vector<std::string>& bad,
                          absl::string_view range) {

@@ -15,11 +15,12 @@
 
 namespace satrap {
 
-// Whether a run may take what has this name: it matches a pattern, or there are none.
+// Whether a run may take the table or parameter of this name: it matches a pattern, or there are no
+// patterns.
 bool TakesName(const WarmStartConfig& config, absl::string_view name);
 
-// INVALID_ARGUMENT, naming the pattern and `model`, for the first one that matches none of `names`,
-// those of the job and of the model.
+// INVALID_ARGUMENT, naming the pattern and `model`, for the first pattern that matches none of
+// `names`. These are the names of the job together with those of the model.
 absl::Status CheckPatterns(const WarmStartConfig& config, const std::vector<std::string>& names,
                            absl::string_view model);
 

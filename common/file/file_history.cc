@@ -17,7 +17,7 @@ namespace {
 
 std::string OlderName(const std::string& path, int age) { return absl::StrCat(path, ".", age); }
 
-// The names from PATH.1 on move on by one, so that PATH.1 is free.
+// Renames PATH.1 to PATH.2, PATH.2 to PATH.3 and so on, so that PATH.1 is free.
 absl::Status MoveOlder(const std::string& path, int older) {
   for (int age = older - 1; age >= 1; --age) {
     const std::string from = OlderName(path, age);
@@ -31,7 +31,7 @@ absl::Status MoveOlder(const std::string& path, int older) {
 }  // namespace
 
 absl::Status MoveToHistory(const std::string& path, int older) {
-  // Else the older ones would move on each time that there is nothing to move.
+  // Checked first: otherwise the older files would move on even if there is nothing to move.
   if (access(path.c_str(), F_OK) != 0) return FileError("rename", path);
   RETURN_IF_ERROR(MoveOlder(path, older));
   if (rename(path.c_str(), OlderName(path, 1).c_str()) != 0) return FileError("rename", path);
@@ -42,7 +42,7 @@ absl::Status CutForeignFile(const std::string& path, const FileLimits& limits) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) return FileError("read", path);
   if (!S_ISREG(status.st_mode) || status.st_size <= limits.bytes) return absl::OkStatus();
-  // Under another name until it is whole: on a full disk the history stays as it is.
+  // Copies under another name first, so that the history stays as it is if the disk is full.
   const std::string copy = path + ".partial";
   std::error_code error;
   std::filesystem::copy_file(path, copy, std::filesystem::copy_options::overwrite_existing, error);

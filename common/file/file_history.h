@@ -1,7 +1,7 @@
-// A file that is cut by its size. PATH.1 is what was written before, PATH.2 what was written before
-// that, and so on, as far as the history goes.
+// Keeps a file under a limit of its size. PATH.1 is what was written before, PATH.2 what was
+// written before that, and so on, as far as the history goes.
 //
-// Thread-compatible. The files must have one writer of names.
+// Thread-compatible. Only one thread or process may rename the files.
 
 #ifndef SATRAP_COMMON_FILE_FILE_HISTORY_H_
 #define SATRAP_COMMON_FILE_FILE_HISTORY_H_
@@ -18,14 +18,14 @@ struct FileLimits {
   int older = 4;                      // files
 };
 
-// Gives `path` the name PATH.1, after PATH.1 has got PATH.2 and so on; what had the last name is
-// gone. Errors as FileError (file_error.h); a name that could not be given up stays.
+// Renames `path` to PATH.1, after PATH.1 was renamed to PATH.2 and so on; the oldest file is
+// replaced. Errors as FileError (file_error.h); a file that could not be renamed keeps its name.
 absl::Status MoveToHistory(const std::string& path, int older);
 
 // If the file at `path` has more than `limits.bytes`, copies it to PATH.1, after the older ones
-// have moved on, and empties it: for a file that another process writes, which has it open to
-// append. What that process writes between the two is lost. Errors as FileError; then the file is
-// as it was.
+// have moved on, and empties it. It is for a file that another process has open to append to; what
+// that process writes between the copy and the emptying is lost. Errors as FileError; then the file
+// is as it was.
 absl::Status CutForeignFile(const std::string& path, const FileLimits& limits);
 
 }  // namespace satrap

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -55,9 +56,16 @@ TEST_F(FileHistoryTest, AFileOfAnotherProcessIsCopiedAndGoesOnEmpty) {
   ASSERT_EQ(write(writer, "d", 1), 1);
   ASSERT_TRUE(CutForeignFile(Path(), limits).ok());
   ASSERT_EQ(write(writer, "e", 1), 1);
-  close(writer);
   EXPECT_EQ(Read(Path("log.1")), "abcd");
   EXPECT_EQ(Read(Path()), "e") << "the writer goes on";
+  for (const char* text : {"fgh", "ijkl"}) {
+    ASSERT_EQ(write(writer, text, strlen(text)), static_cast<ssize_t>(strlen(text)));
+    ASSERT_TRUE(CutForeignFile(Path(), limits).ok());
+  }
+  close(writer);
+  EXPECT_EQ(Read(Path("log.1")), "ijkl");
+  EXPECT_EQ(Read(Path("log.2")), "efgh") << "the older ones have moved on";
+  EXPECT_FALSE(fs::exists(Path("log.3")));
 }
 
 TEST_F(FileHistoryTest, WhatIsNotThereIsAnErrorThatNamesIt) {

@@ -26,7 +26,7 @@ using DeleteRecordsBefore =
     std::unique_ptr<rd_kafka_DeleteRecords_t,
                     KafkaDestroyer<rd_kafka_DeleteRecords_t, rd_kafka_DeleteRecords_destroy>>;
 
-// A request and its answer. One object serves one call.
+// A request and its answer. Each call uses an object of its own.
 class Request {
  public:
   Request(const KafkaClient& client, std::string doing)
@@ -43,7 +43,7 @@ class Request {
   rd_kafka_queue_t* queue() const { return queue_.get(); }
   rd_kafka_AdminOptions_t* options() const { return options_.get(); }
 
-  // Waits for the answer; the error of the request as a whole.
+  // Waits for the answer. Returns the error of the request as a whole.
   absl::Status Await() {
     // The request has a time limit of its own, so an answer comes.
     event_.reset(rd_kafka_queue_poll(queue_.get(), kLimitMs + 5000));

@@ -25,7 +25,7 @@ class KafkaAdmin {
   static absl::StatusOr<std::unique_ptr<KafkaAdmin>> Create(const KafkaConfig& config);
   ~KafkaAdmin();
 
-  // Makes a topic with `partitions` partitions of one replica each. `settings` are the broker's
+  // Makes a topic with `partitions` partitions of one replica each. `settings` have the broker's
   // names ("cleanup.policy"). ALREADY_EXISTS; INVALID_ARGUMENT for settings that the broker
   // refuses.
   absl::Status CreateTopic(const std::string& topic, int partitions,

@@ -1,4 +1,4 @@
-// A BrokerOutage counts the readers of a process that hear nothing of the broker, so that one
+// A BrokerOutage counts the readers of a process that get no answer from the broker, so that one
 // warning speaks for all of them.
 //
 // Thread-safe.
@@ -12,10 +12,10 @@ namespace satrap {
 
 class BrokerOutage {
  public:
-  // A reader hears nothing. True for the first one, which warns.
+  // A reader gets no answers. True for the first one, which then warns.
   bool Begin() { return silent_.fetch_add(1) == 0; }
-  // It hears something again, or ends. True for the last one, which says that the broker is back.
-  // REQUIRES: one call for each Begin
+  // The reader gets answers again, or ends. True for the last one, which then reports that the
+  // broker is back. REQUIRES: one call for each Begin
   bool End() { return silent_.fetch_sub(1) == 1; }
 
  private:

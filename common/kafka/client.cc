@@ -14,15 +14,15 @@
 namespace satrap {
 namespace {
 
-// librdkafka takes a configuration over only if it makes a client of it.
+// librdkafka takes over a configuration only if it makes a client of it.
 struct ConfDeleter {
   void operator()(rd_kafka_conf_t* conf) const { rd_kafka_conf_destroy(conf); }
 };
 
 constexpr int64_t kDestroyMs = 5000;
 
-// "sasl_plaintext://b1:9093/bootstrap: SASL authentication error: ... (after 3ms in state ...)":
-// the end says how long it took, which helps nobody.
+// Removes the end of a text such as "sasl_plaintext://b1:9093/bootstrap: SASL authentication error:
+// ... (after 3ms in state ...)": how long it took helps nobody.
 std::string Shortened(absl::string_view reason) {
   const size_t at = reason.find(" (after ");
   return std::string(reason.substr(0, at));
@@ -37,7 +37,7 @@ ConnectionTrouble::Last ConnectionTrouble::last() const {
 
 void ConnectionTrouble::NoteError(rd_kafka_resp_err_t code, absl::string_view reason) {
   MutexLock lock(&mutex_);
-  // That all brokers are down follows an error that says why; that one is worth keeping.
+  // An error that all brokers are down follows one that says why, which is worth keeping.
   if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && last_.code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return;
   }
@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<KafkaClient>> KafkaClient::Create(const KafkaConf
   for (const auto& [name, value] : settings) {
     if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), text, sizeof(text)) !=
         RD_KAFKA_CONF_OK) {
-      // The text may repeat a value that came from a file, so only the name is told.
+      // The text may repeat a value that came from a file, so the error has only the name.
       return absl::InvalidArgumentError(
           absl::StrCat("setting ", name, " of Kafka has a value that librdkafka refuses"));
     }
@@ -93,7 +93,7 @@ absl::StatusOr<std::unique_ptr<KafkaClient>> KafkaClient::Create(const KafkaConf
 
 KafkaClient::~KafkaClient() {
   if (client_ == nullptr) return;
-  // On a thread of its own, which keeps the state that callbacks use for as long as it takes.
+  // Uses a separate thread, which keeps the state that callbacks need as long as it runs.
   struct Done {
     Mutex mutex;
     CondVar changed;
@@ -164,8 +164,7 @@ absl::Status KafkaClient::Failed(absl::string_view doing, rd_kafka_resp_err_t co
   const absl::Status status = KafkaError(doing, code, text);
   const ConnectionTrouble::Last why = trouble();
   if (!absl::IsUnavailable(status) || why.reason.empty()) return status;
-  // The brokers of the job are asked for the others, whose addresses are those of the cluster's
-  // settings.
+  // The job's brokers name all others, with addresses from the cluster's own settings.
   const char* const hint =
       why.code == RD_KAFKA_RESP_ERR__RESOLVE
           ? "; brokers tell their clients such names (advertised.listeners): this "

@@ -1,11 +1,11 @@
-// A KafkaClient owns one client of librdkafka, and keeps what it last said about its connections.
-// Only files of this folder include this header: the others hide librdkafka.
+// A KafkaClient owns one client of librdkafka, and keeps the last trouble of its connections. Only
+// files of this folder include this header: the others hide librdkafka.
 //
 // Thread-safe, except for the destructor, before which everything that was got from the client
-// (queues, messages, topics) must be destroyed. It takes as long as a fetch that waits at the
-// broker (fetch.wait.max.ms), up to a second where a broker is slow, and five where librdkafka
-// 2.0.2 would never end: for a client that read a topic which was deleted. That one is left behind,
-// with its threads, until the process ends.
+// (queues, messages, topics) must be destroyed. The destructor takes as long as a fetch that waits
+// at the broker (fetch.wait.max.ms), and up to a second if a broker is slow. If librdkafka 2.0.2
+// would never end, because the client read a topic that was deleted, it takes five seconds: then
+// that client is abandoned, with its threads, until the process ends.
 
 #ifndef SATRAP_COMMON_KAFKA_CLIENT_H_
 #define SATRAP_COMMON_KAFKA_CLIENT_H_
@@ -28,20 +28,19 @@
 
 namespace satrap {
 
-// What went wrong with a client's connections last. Thread-safe.
+// The last trouble of a client's connections. Thread-safe.
 class ConnectionTrouble {
  public:
   struct Last {
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;  // since the last answer
     std::string reason;
-    // An error that waiting does not cure: login refused, or TLS that does not come about. Never
-    // once a broker has answered: the settings are right then, and a broker that refuses is
-    // restarting.
+    // Whether waiting does not help: login was refused, or TLS fails. Never true once a broker has
+    // answered: then the settings are right, and a broker that refuses is restarting.
     bool hopeless = false;
   };
   Last last() const;
   void NoteError(rd_kafka_resp_err_t code, absl::string_view reason);
-  // A broker has done what it was asked.
+  // A broker has answered a request.
   void NoteAnswer();
 
  private:
@@ -54,15 +53,15 @@ class KafkaClient {
  public:
   struct Options {
     KafkaRole role = KafkaRole::kAdmin;
-    size_t partitions = 1;  // that a reader reads
-    // Called in Poll for every message that was delivered or given up. Producers only.
+    size_t partitions = 1;  // how many partitions a reader reads
+    // Called in Poll for every message that was delivered or abandoned. Producers only.
     std::function<void(const rd_kafka_message_t&)> on_delivery;
-    // librdkafka's own lines go to it as Debug: what matters becomes a status.
+    // Gets librdkafka's own log lines, as Debug: what matters becomes a status.
     Logger logger;
   };
 
-  // Connects in the background. INVALID_ARGUMENT for settings that do not go together, naming them;
-  // errors as ResolveKafkaSettings.
+  // Connects in the background. INVALID_ARGUMENT for settings that contradict each other, naming
+  // them; errors as ResolveKafkaSettings.
   static absl::StatusOr<std::unique_ptr<KafkaClient>> Create(const KafkaConfig& config,
                                                              Options options);
   ~KafkaClient();
@@ -78,17 +77,17 @@ class KafkaClient {
 
   ConnectionTrouble::Last trouble() const { return state_->trouble.last(); }
   void NoteAnswer() { state_->trouble.NoteAnswer(); }
-  // The status for "no broker has answered in time": says why, as far as the trouble tells, and
-  // what to do. UNAVAILABLE; PERMISSION_DENIED for a login or TLS that failed.
+  // The status for "no broker has answered in time": says why, if trouble() knows, and what to do.
+  // UNAVAILABLE; PERMISSION_DENIED if login or TLS failed.
   absl::Status Unreachable(absl::string_view within) const;
-  // KafkaError of a question to the cluster. If waiting for an answer was in vain it also says what
-  // is wrong with the connections, which a time-out does not, such as the host of a broker that
-  // does not resolve. Serves callbacks. REQUIRES: code is an error
+  // KafkaError for a request to the cluster. After a time-out it also says what is wrong with the
+  // connections, such as the host of a broker that does not resolve. Serves callbacks. REQUIRES:
+  // code is an error
   absl::Status Failed(absl::string_view doing, rd_kafka_resp_err_t code,
                       absl::string_view text = "") const;
 
  private:
-  // What librdkafka's callbacks refer to.
+  // The state that librdkafka's callbacks use.
   struct State {
     Options options;
     ConnectionTrouble trouble;
@@ -121,7 +120,7 @@ class TopicPartitions {
   rd_kafka_topic_partition_list_t* const list_;
 };
 
-// librdkafka's objects, destroyed by the function that it has for them.
+// Destroys librdkafka's objects with the function that it has for them.
 template <typename T, void (*kDestroy)(T*)>
 struct KafkaDestroyer {
   void operator()(T* object) const { kDestroy(object); }
@@ -131,9 +130,9 @@ using KafkaQueue =
 using KafkaEvent =
     std::unique_ptr<rd_kafka_event_t, KafkaDestroyer<rd_kafka_event_t, rd_kafka_event_destroy>>;
 
-// "DOING: librdkafka's text" with the code that says who can mend it: UNAVAILABLE (waiting),
-// NOT_FOUND (no such topic or partition), PERMISSION_DENIED, OUT_OF_RANGE (offsets),
-// ALREADY_EXISTS (a topic), INVALID_ARGUMENT, DATA_LOSS (a damaged message), else INTERNAL.
+// "DOING: librdkafka's text" with the code that says what can help: UNAVAILABLE (waiting),
+// NOT_FOUND (no such topic or partition), PERMISSION_DENIED, OUT_OF_RANGE (offsets), ALREADY_EXISTS
+// (a topic), INVALID_ARGUMENT, DATA_LOSS (a damaged message), else INTERNAL.
 // REQUIRES: code is an error
 absl::Status KafkaError(absl::string_view doing, rd_kafka_resp_err_t code,
                         absl::string_view text = "");

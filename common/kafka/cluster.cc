@@ -16,10 +16,10 @@
 namespace satrap {
 namespace {
 
-// One attempt of a query, short so that trouble that came meanwhile is seen soon.
+// The limit of one attempt of a query, short so that new trouble is seen soon.
 constexpr int kAttemptMs = 500;
 
-// Asks for the metadata of all topics, into `partitions` in any order.
+// Asks for the metadata of all topics. Fills `partitions` in any order.
 rd_kafka_resp_err_t AskPartitions(rd_kafka_t* client, int timeout_ms,
                                   std::vector<KafkaPartition>* partitions) {
   const rd_kafka_metadata_t* metadata = nullptr;
@@ -50,7 +50,8 @@ KafkaCluster::~KafkaCluster() = default;
 absl::StatusOr<std::unique_ptr<KafkaCluster>> KafkaCluster::Connect(const KafkaConfig& config,
                                                                     absl::Duration limit,
                                                                     Logger logger) {
-  // As a reader, so that the latest offset is the one that a reader sees, and for the group.
+  // The client is a reader, so that the latest offset is the one that a reader sees, and because a
+  // group is needed.
   KafkaClient::Options options;
   options.role = KafkaRole::kReader;
   options.logger = std::move(logger);
@@ -153,7 +154,7 @@ absl::StatusOr<std::vector<int64_t>> KafkaCluster::AskOffsets(
 absl::StatusOr<std::vector<KafkaOffsetRange>> KafkaCluster::Ranges(
     absl::Span<const KafkaPartition> partitions) const {
   const int64_t deadline_ms = DeadlineMs();
-  // As the broker's protocol has it, -2 asks for the first and -1 for the last.
+  // In the broker's protocol -2 asks for the first offset and -1 for the last.
   ASSIGN_OR_RETURN(const std::vector<int64_t> earliest,
                    AskOffsets(partitions, RD_KAFKA_OFFSET_BEGINNING, deadline_ms));
   ASSIGN_OR_RETURN(const std::vector<int64_t> latest,
@@ -166,10 +167,12 @@ absl::StatusOr<std::vector<KafkaOffsetRange>> KafkaCluster::Ranges(
 absl::StatusOr<std::vector<int64_t>> KafkaCluster::OffsetsAt(
     absl::Span<const KafkaPartition> partitions, int64_t time_ms) const {
   const int64_t deadline_ms = DeadlineMs();
-  // First, so that a message that arrives between the answers lies after it and is not skipped.
+  // Asked first, so that a message that arrives between the answers lies after it and is not
+  // skipped.
   ASSIGN_OR_RETURN(const std::vector<int64_t> latest,
                    AskOffsets(partitions, RD_KAFKA_OFFSET_END, deadline_ms));
-  // Negative times have another meaning in the protocol, and all messages are later anyway.
+  // Negative times have another meaning in the protocol, and all messages are later than them
+  // anyway.
   ASSIGN_OR_RETURN(std::vector<int64_t> offsets,
                    AskOffsets(partitions, std::max<int64_t>(time_ms, 0), deadline_ms));
   for (size_t i = 0; i < offsets.size(); ++i) {
@@ -209,8 +212,8 @@ absl::Status KafkaCluster::Commit(absl::Span<const KafkaPlace> places) const {
   rd_kafka_resp_err_t error =
       rd_kafka_commit_queue(client_->get(), list.get(), queue.get(), nullptr, nullptr);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError(doing, error);
-  // rd_kafka_commit has no limit: it waits for a broker that is away as long as a group's session
-  // lasts, and for one that hangs as long as its socket.
+  // rd_kafka_commit has no limit: if a broker is away, it waits as long as a group's session lasts;
+  // if one hangs, as long as its socket's time-out.
   const KafkaEvent event(rd_kafka_queue_poll(queue.get(), LimitMs()));
   if (event == nullptr) return client_->Failed(doing, RD_KAFKA_RESP_ERR__TIMED_OUT);
   const rd_kafka_topic_partition_list_t* const done =

@@ -1,6 +1,6 @@
 // A KafkaCluster answers questions about topics: their partitions, the offsets that the broker has,
-// where a time lies, what a group has committed. The coordinator turns a job's start and end into
-// offsets with it; tools print its answers.
+// the offsets at a time, what a group has committed. The coordinator uses it to turn a job's start
+// and end into offsets; tools print its answers.
 //
 // Every call waits for the broker, at most `limit`, and then fails with UNAVAILABLE. Thread-safe.
 
@@ -29,23 +29,23 @@ class KafkaCluster {
  public:
   static constexpr absl::Duration kLimit = absl::Seconds(15);
 
-  // Asks a broker who it is. Everything that keeps it from answering becomes one error within
-  // `limit`, which names the brokers and says what to check: UNAVAILABLE if none can be reached,
+  // Asks a broker for the cluster's id. Whatever prevents an answer becomes one error within
+  // `limit`, which names the brokers and says what to check: UNAVAILABLE if none can be reached;
   // PERMISSION_DENIED, at once, if login or TLS fails. Errors as ResolveKafkaSettings.
   static absl::StatusOr<std::unique_ptr<KafkaCluster>> Connect(const KafkaConfig& config,
                                                                absl::Duration limit = kLimit,
                                                                Logger logger = {});
   ~KafkaCluster();
 
-  // The cluster's own name for itself: the same after every restart, another one for a cluster that
-  // was set up anew, whose offsets mean other messages.
+  // The cluster's own id. It survives restarts, but a cluster that was set up anew has another one,
+  // because its offsets mean other messages.
   const std::string& id() const { return id_; }
 
   // All partitions of `config`'s topics and of those that match its pattern, sorted. NOT_FOUND
-  // names a topic that does not exist (or that the login may not see), or the pattern that matches
+  // names a topic that does not exist (or that the login may not see), or a pattern that matches
   // nothing.
   absl::StatusOr<std::vector<KafkaPartition>> Partitions(const KafkaConfig& config) const;
-  // The partitions of all topics but the broker's own (__consumer_offsets).
+  // The partitions of all topics except the broker's own (__consumer_offsets).
   absl::StatusOr<std::vector<KafkaPartition>> AllPartitions() const;
 
   // One element for each partition, in order. NOT_FOUND names a partition that does not exist.
@@ -60,19 +60,18 @@ class KafkaCluster {
   // What KafkaConfig.group_id has committed; absent for partitions without a commit.
   absl::StatusOr<std::vector<absl::optional<int64_t>>> Committed(
       absl::Span<const KafkaPartition> partitions) const;
-  // Commits offsets for the group, all or an error that names the first that failed. What has not
-  // been acknowledged within `limit` may still be committed later, but before what a later call
-  // commits.
-  // REQUIRES: nobody reads as a member of the group
+  // Commits offsets for the group: all of them, or returns an error that names the first that
+  // failed. Offsets that are not acknowledged within `limit` may still be committed later, but
+  // before those of a later call. REQUIRES: nobody reads as a member of the group
   absl::Status Commit(absl::Span<const KafkaPlace> places) const;
 
  private:
   KafkaCluster(std::unique_ptr<KafkaClient> client, absl::Duration limit);
   int LimitMs() const { return static_cast<int>(absl::ToInt64Milliseconds(limit_)); }
-  // For a call of several questions, which share its limit.
+  // The deadline of a call that asks several questions, which share its limit.
   int64_t DeadlineMs() const;
-  // Asks for an offset by time for all partitions; `time_ms` may be one of librdkafka's special
-  // ones.
+  // Asks for an offset by time for all partitions. `time_ms` may be one of librdkafka's special
+  // values.
   absl::StatusOr<std::vector<int64_t>> AskOffsets(absl::Span<const KafkaPartition> partitions,
                                                   int64_t time_ms, int64_t deadline_ms) const;
 

@@ -1,6 +1,6 @@
 // A MessageBatch holds some messages of one partition, in the order of their offsets, without
-// copying them: the bytes stand where librdkafka received them. Sources that are not librdkafka
-// (message_source.h) fill it with messages of their own.
+// copying them: the bytes stay where librdkafka received them. Other sources (message_source.h)
+// fill it with messages of their own.
 //
 // Not thread-safe. It must be cleared or destroyed before the reader that filled it.
 
@@ -34,13 +34,13 @@ class MessageBatch {
 
   // These are about message i. Views are valid until the batch changes. REQUIRES: i < size()
   int64_t offset(size_t i) const;
-  // Empty for a message without a value: a tombstone of a compacted topic, or an empty one.
+  // Empty for a tombstone of a compacted topic, and for a message with an empty value.
   absl::string_view value(size_t i) const;
   bool is_tombstone(size_t i) const;
-  // Absent if there is none; a key may be empty, too.
+  // Absent if there is no key. A key may be empty, too.
   absl::optional<absl::string_view> key(size_t i) const;
-  // The last header of this name; absent if there is none, or if it has no value. It is searched
-  // for, so a column of a header costs more than one of the key.
+  // The last header of this name; absent if there is none, or if it has no value. Takes a search,
+  // so a column of a header costs more than one of the key.
   absl::optional<absl::string_view> header(size_t i, const char* name) const;
   // The message's time at the broker, milliseconds since 1970; -1 if it has none.
   int64_t time_ms(size_t i) const;
@@ -54,7 +54,7 @@ class MessageBatch {
     std::map<std::string, std::string> headers;
     int64_t time_ms = -1;
   };
-  // REQUIRES: the batch holds none of librdkafka's
+  // REQUIRES: the batch holds no messages of librdkafka
   void Add(Message message) { own_.push_back(std::move(message)); }
 
  private:

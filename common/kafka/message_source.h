@@ -1,6 +1,5 @@
 // A MessageSource gives the messages of a fixed set of topic partitions, each from an offset that
-// was given when it was made. PartitionReader is the one that reads from brokers; tests have
-// others.
+// was given when it was made. PartitionReader reads from brokers; tests use other implementations.
 //
 // Every message is given once, in the order of offsets. Offsets without a message show as gaps:
 // every offset below next_offset() was given or holds no message.
@@ -25,8 +24,8 @@ class MessageSource {
  public:
   virtual ~MessageSource() = default;
 
-  // Clears `batch` and moves up to `max_messages` messages that have arrived into it; none if none
-  // has. An error names the partition and the offsets concerned, and comes again from then on:
+  // Clears `batch` and moves up to `max_messages` messages into it that have arrived, perhaps none.
+  // An error names the partition and the offsets concerned, and every later call returns it again:
   //   OUT_OF_RANGE         the broker no longer has the next offset: lost() says which offsets
   //   NOT_FOUND            the topic or the partition was deleted
   //   FAILED_PRECONDITION  the topic was deleted and made anew
@@ -42,20 +41,20 @@ class MessageSource {
   virtual int64_t next_offset(size_t index) const = 0;
   // Whether next_offset was the end of the partition when the broker was last asked for messages.
   virtual bool at_end(size_t index) const = 0;
-  // After OUT_OF_RANGE: offsets [wanted, found) hold no message that can be read any more. Found is
-  // less than wanted if the partition ends before it, as after the loss of its log.
+  // After OUT_OF_RANGE: messages at offsets [wanted, found) can no longer be read. `found` is less
+  // than `wanted` if the partition ends before `wanted`, as after the loss of its log.
   struct Lost {
     int64_t wanted = 0;
     int64_t found = 0;
   };
   virtual absl::optional<Lost> lost(size_t index) const = 0;
 
-  // Waits until Read of one of `indices` would give something, or an error; false if `limit`
+  // Waits until Read of one of `indices` would return messages or an error. False if `limit`
   // passed.
   virtual bool Wait(absl::Span<const size_t> indices, absl::Duration limit) = 0;
 
-  // The partition's end as the broker told it last; -1 before it was first told. At most about a
-  // second old while the broker is there. What is behind it cannot be read yet.
+  // The partition's end as the broker last reported it; -1 before its first report. At most about a
+  // second old while the broker answers. Messages after it cannot be read yet.
   virtual int64_t end_offset(size_t index) const = 0;
 };
 

@@ -1,4 +1,4 @@
-// What a reader says of offsets that are not as they should be.
+// The errors of a reader about offsets that are not as they should be.
 //
 // Pure functions.
 
@@ -14,12 +14,12 @@
 
 namespace satrap {
 
-// INTERNAL unless `offset` is `wanted` or later: a fault of the client and not of the data, so
-// another client reads it right.
+// INTERNAL if `offset` is before `wanted`: the client is at fault and not the data, so another
+// client reads it correctly.
 absl::Status CheckOffset(const KafkaPartition& partition, int64_t offset, int64_t wanted);
 
 // The broker has refused `wanted`, and said afterwards that it has `found`. OUT_OF_RANGE, and
-// `*lost` is set, if `wanted` is not in it. UNAVAILABLE if it is: the two answers come from
+// `*lost` is set, if `wanted` is not in `found`. UNAVAILABLE if it is: the two answers come from
 // different leaders, and nothing is lost.
 absl::Status OffsetRefused(const KafkaPartition& partition, int64_t wanted,
                            const KafkaOffsetRange& found,

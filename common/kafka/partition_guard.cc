@@ -16,8 +16,8 @@
 namespace satrap {
 namespace {
 
-// How far before the start a message is looked for: the one right before it may be the mark of a
-// transaction, or compacted.
+// How far before the start a message is searched for: the offset right before it may hold the mark
+// of a transaction, or be compacted.
 constexpr int64_t kLookBack = 1000;
 
 using KafkaMessage = std::unique_ptr<rd_kafka_message_t,
@@ -31,8 +31,8 @@ absl::Status AnotherTopic(const KafkaPartition& partition, int64_t offset) {
       "a new one"));
 }
 
-// Reads the first message of each place, at its offset or after it. What the brokers do not have
-// within `limit_ms`, or until `stop` returns true, is left out.
+// Reads the first message of each place, at its offset or after it. Leaves out what the brokers do
+// not return within `limit_ms`, or before `stop` returns true.
 absl::StatusOr<std::vector<absl::optional<MessageMark>>> ReadFirst(
     KafkaClient* client, const std::vector<KafkaPlace>& places, int64_t limit_ms,
     const std::function<bool()>& stop) {
@@ -57,7 +57,7 @@ absl::StatusOr<std::vector<absl::optional<MessageMark>>> ReadFirst(
       const absl::string_view value(static_cast<const char*>(message->payload), message->len);
       found[at->second] = MessageMark{message->offset, Xxh64(value)};
     }
-    // Else the end of the partition, or an error that is the reader's to tell.
+    // Otherwise it is the end of the partition, or an error, which the reader reports.
     is_answered[at->second] = true;
     --left;
   }
@@ -128,8 +128,8 @@ PartitionGuard::~PartitionGuard() {
 void PartitionGuard::NoteRead(size_t index, const MessageMark& message) {
   MutexLock lock(&mutex_);
   Guarded& guarded = partitions_[index];
-  // What comes after the anchor, or after the place before which there may be one, may be of
-  // another topic until the next look.
+  // Until the next look, messages after the anchor, or after the place before which there may be
+  // one, may be of another topic.
   const bool is_first = !guarded.anchor.has_value() && guarded.start == 0;
   (is_first ? guarded.anchor : guarded.latest) = message;
 }
@@ -223,16 +223,17 @@ PartitionGuard::Question PartitionGuard::QuestionOf(size_t index) {
           guarded.latest, guarded.end,          guarded.has_early_anchor};
 }
 
-// Of the partitions that may have changed since the last look.
+// Questions about the partitions that may have changed since the last look.
 std::vector<PartitionGuard::Question> PartitionGuard::Questions() {
   MutexLock lock(&mutex_);
   std::vector<Question> questions;
   for (size_t i = 0; i < partitions_.size(); ++i) {
     Guarded& guarded = partitions_[i];
-    // What was found before says nothing any more.
+    // After a doubt, the result of the last look no longer counts.
     if (std::exchange(guarded.doubt, false)) guarded.looked_end = -2;
     if (!guarded.status.ok() || guarded.end == guarded.looked_end) continue;
-    // Without an anchor nothing was read, and nothing lies before the start that could be missed.
+    // Without an anchor nothing was read, and if the start is 0, there is nothing before it to
+    // miss.
     if (!guarded.anchor.has_value() && guarded.start == 0) continue;
     questions.push_back(QuestionOf(i));
   }
@@ -246,10 +247,10 @@ void PartitionGuard::Ask(std::vector<Question> questions) {
   options.partitions = questions.size();
   options.logger = logger_;
   KafkaConfig config = config_;
-  // The least that there is: one answer of the broker for each partition is enough.
+  // Uses the smallest queue: one answer of the broker for each partition is enough.
   config.set_queue_bytes(1);
   const auto client = KafkaClient::Create(config, std::move(options));
-  // The reader was made of the same settings, and tells what is wrong with them.
+  // The reader uses the same settings, and reports what is wrong with them.
   if (!client.ok()) return;
   std::vector<PartitionLook> looks(questions.size());
   std::vector<KafkaPartition> names;

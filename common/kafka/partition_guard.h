@@ -1,22 +1,22 @@
-// A PartitionGuard finds out that a topic was deleted and made anew while it is read. Offsets begin
-// anew then, and a reader that goes on at its own would miss the first messages without a word.
+// A PartitionGuard detects that a topic was deleted and made anew while it is read. Offsets then
+// begin anew, and a reader that continued at its own would silently miss the first messages.
 //
 // It remembers one message of each partition, its anchor: one that was read, or one from before the
 // place where reading begins. From time to time, and when there is reason to doubt, it reads the
-// anchor again with a client of its own: there must be the same value, or no message any more
-// (retention, compaction). From then on the anchor is the last message that was read before that,
-// which so is known to be of the same topic. A partition without any message before its start is
-// not the same if its first offset has gone back to 0.
+// anchor again with a client of its own. It must find the same value, or no message (retention,
+// compaction). After that the anchor is the last message that was read before this look, because
+// that message is now known to be of the same topic. If a partition has no message before its
+// start, it counts as changed if its first offset has gone back to 0.
 //
 // It may begin with the anchor of an earlier reader. Then it looks at once, has_looked() says when
 // it has, and a partition that ends before the anchor is not the same, either. The anchors that
 // each look leaves can be kept for a later reader.
 //
 // A topic that is made anew and filled with the same messages, at the same offsets, counts as the
-// same: none is missed. One that is not touched is not read again.
+// same: no message is missed. A topic without news is not read again.
 //
 // Thread-safe. The destructor waits for the look that is under way, at most as long as
-// KafkaClient's and kSliceMs. Code that no broker is needed for is in the free functions, for
+// KafkaClient's destructor and kSliceMs. The free functions hold the code that needs no broker, for
 // tests.
 
 #ifndef SATRAP_COMMON_KAFKA_PARTITION_GUARD_H_
@@ -41,7 +41,7 @@ namespace satrap {
 
 // What a look has found of one partition.
 struct PartitionLook {
-  absl::optional<MessageMark> first;  // the first message from the offset on that was asked for
+  absl::optional<MessageMark> first;  // the first message at or after the offset that was asked for
   int64_t earliest = -1;              // the partition's first offset; -1: not asked, or no answer
   int64_t latest = -1;                // where it ends; likewise
 };
@@ -67,16 +67,16 @@ class PartitionGuard {
   PartitionGuard(const PartitionGuard&) = delete;
   PartitionGuard& operator=(const PartitionGuard&) = delete;
 
-  // The message was read; it is the last one of the partition by now.
+  // The message was read, and is the last one read of its partition so far.
   void NoteRead(size_t index, const MessageMark& message);
-  // The brokers say that the partition ends here, or that there is none. An end that goes back, and
-  // a partition that is there again, are reasons to doubt: it looks at once.
+  // The brokers report that the partition ends here, or that it does not exist. If the end goes
+  // back, or the partition exists again, there is reason to doubt, and the guard looks at once.
   void NoteEnd(size_t index, int64_t end);
   void NoteMissing(size_t index);
   // Looks at one partition now, on the caller's thread, for up to kLookMs. Returns status().
   absl::Status LookNow(size_t index);
 
-  // OK, or FAILED_PRECONDITION once the partition is another one; then it stays so.
+  // OK, or FAILED_PRECONDITION once the partition has been replaced by another. The error stays.
   absl::Status status(size_t index) const;
   // Whether a change of the partition would be found by now: it has an anchor, or needs none.
   bool knows(size_t index) const;
@@ -103,8 +103,8 @@ class PartitionGuard {
   struct Question {
     size_t index = 0;
     KafkaPlace place;
-    absl::optional<MessageMark> anchor;  // at that place; absent: one is looked for from there on
-    absl::optional<MessageMark> latest;  // that was read before the question was made
+    absl::optional<MessageMark> anchor;  // at that place; absent: search for one from there on
+    absl::optional<MessageMark> latest;  // the last message read before the question was made
     int64_t end = -1;                    // of the partition when the question was made
     bool asks_latest = false;
   };
@@ -132,8 +132,8 @@ class PartitionGuard {
   std::thread thread_;
 };
 
-// Whether the partition in which `anchor` was read is another one by what was found from its offset
-// on.
+// FAILED_PRECONDITION if the partition is no longer the one in which `anchor` was read, judging by
+// what `look` found from the anchor's offset on.
 absl::Status CompareAnchor(const KafkaPartition& partition, const MessageMark& anchor,
                            const PartitionLook& look);
 

@@ -19,9 +19,9 @@
 namespace satrap {
 namespace {
 
-// In case librdkafka forgets to say that a queue is no longer empty.
+// How long to wait at most, in case librdkafka forgets to say that a queue is no longer empty.
 constexpr int64_t kLookAgainMs = 200;
-// For the offsets that a broker still has, after it refused one.
+// The limit for asking which offsets a broker still has, after it refused one.
 constexpr int kFindLostMs = 5000;
 
 struct QueueDeleter {
@@ -40,7 +40,7 @@ struct PartitionReader::Partition {
   bool at_end = false;
   absl::Status status;
   absl::optional<Lost> lost;
-  double mean_bytes = 0;  // of a message, over the last batches
+  double mean_bytes = 0;  // size of a message, over the last batches
   std::vector<rd_kafka_message_t*> taken;
 };
 
@@ -50,7 +50,7 @@ PartitionReader::PartitionReader(const KafkaConfig& config, Logger logger)
 PartitionReader::~PartitionReader() {
   watch_.reset();
   guard_.reset();
-  // Before the client: queues refer to it, and messages in them do.
+  // Queues are destroyed before the client, because they and the messages in them refer to it.
   for (const auto& partition : partitions_) {
     rd_kafka_queue_cb_event_enable(partition->queue.get(), nullptr, nullptr);
   }
@@ -160,7 +160,7 @@ absl::Status PartitionReader::Read(size_t index, size_t max_messages, MessageBat
   taken.resize(max_messages);
   const ssize_t count =
       rd_kafka_consume_batch_queue(partition->queue.get(), 0, taken.data(), max_messages);
-  // What has arrived is given first; librdkafka itself says nothing of a topic that is gone.
+  // Messages that have arrived come first. librdkafka itself does not report a topic that is gone.
   if (count <= 0 && watch_->missing(index)) {
     partition->status = absl::NotFoundError(
         absl::StrCat("cannot read ", partition->name.ToString(), " from offset ", partition->next,
@@ -171,7 +171,7 @@ absl::Status PartitionReader::Read(size_t index, size_t max_messages, MessageBat
   for (ssize_t i = 0; i < count; ++i) {
     rd_kafka_message_t* const message = taken[static_cast<size_t>(i)];
     bytes += message->len + message->key_len;
-    // After an error the rest is not given, but must be destroyed.
+    // Messages after an error are not returned, but must be destroyed.
     if (!partition->status.ok()) {
       rd_kafka_message_destroy(message);
     } else {
@@ -183,7 +183,7 @@ absl::Status PartitionReader::Read(size_t index, size_t max_messages, MessageBat
     guard_->NoteRead(index, {batch->offset(last), Xxh64(batch->value(last))});
   }
   if (partition->status.ok()) NoteDemand(partition, batch->size(), bytes);
-  // What came before the error is given first; the error comes with the next call.
+  // Messages before the error are returned first; the next call returns the error.
   return batch->empty() ? partition->status : absl::OkStatus();
 }
 
@@ -221,7 +221,7 @@ absl::Status PartitionReader::Fail(Partition* partition, const rd_kafka_message_
     case absl::StatusCode::kOutOfRange:
       return FindLost(partition);
     case absl::StatusCode::kUnavailable:
-      // librdkafka goes on trying, and the watch says when that has lasted too long.
+      // librdkafka keeps trying, and the watch reports when that has lasted too long.
       return absl::OkStatus();
     default:
       return status;
@@ -241,7 +241,7 @@ absl::Status PartitionReader::FindLost(Partition* partition) {
   }
   const absl::Status refused =
       OffsetRefused(partition->name, partition->next, {earliest, latest}, &partition->lost);
-  // A topic that was made anew may have been filled up to there between the two answers.
+  // If the topic was made anew, it may have been filled up to there between the two answers.
   if (absl::IsUnavailable(refused)) RETURN_IF_ERROR(guard_->LookNow(partition->index));
   return refused;
 }
@@ -276,7 +276,7 @@ bool PartitionReader::Wait(absl::Span<const size_t> indices, absl::Duration limi
     const int64_t left_ms = deadline_ms - MonotonicMs();
     if (left_ms <= 0) return false;
     MutexLock lock(&mutex_);
-    // An arrival between the look and here has changed the count.
+    // A message that arrived since the check above has changed the count.
     if (arrivals_ == seen && !stopped_) {
       arrived_.WaitFor(&mutex_, std::min(left_ms, kLookAgainMs));
     }

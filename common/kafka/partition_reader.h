@@ -1,31 +1,31 @@
 // A PartitionReader reads a fixed set of partitions side by side, each from an offset that the
-// caller gives, each through a queue of its own: a partition that nobody reads fills its share of
-// queue_bytes (64 KiB at least, and one answer of the broker on top of it) and then waits, and
-// holds up no other.
+// caller gives and through a queue of its own. A partition that nobody reads fills its share of
+// queue_bytes (at least 64 KiB, and one answer of the broker on top), then waits, and holds up no
+// other.
 //
 // Every message that the broker has and a reader may see is given once, in the order of offsets.
 // Offsets without a message (compaction, aborted transactions, the marks of transactions) show as
-// gaps: every offset below next_offset() was given or holds no message, which at the end of a
-// partition holds for what lies after its last message, too. An offset that does not exceed the
-// one before it is an error, and offsets that are gone are an error, never a silent jump.
+// gaps: every offset below next_offset() was given or holds no message. At the end of a partition
+// this includes the offsets after its last message. An offset that does not exceed the one before
+// it is an error. Offsets that are gone are an error, too, never a silent jump.
 //
-// A topic that is deleted and made anew while it is read is an error, too (partition_guard.h),
-// though its offsets may go on without a gap.
+// A topic that is deleted and made anew while it is read is an error (partition_guard.h), even if
+// its offsets continue without a gap.
 //
-// A broker that goes away is waited for, with one warning, for broker_wait_seconds. A thread of the
-// reader asks every second for the ends of the partitions, which tells lag and that the broker is
-// there; every 20 ms while a queue that is read runs low, because librdkafka 2.0.2 otherwise looks
-// up to a second late whether a queue that was full has room again.
+// If a broker goes away, the reader warns once and waits for broker_wait_seconds. A thread of the
+// reader asks for the ends of the partitions. It does so every second, which tells the lag and that
+// the broker is there. While a queue that is read runs low it asks every 20 ms, because librdkafka
+// 2.0.2 would otherwise notice up to a second late that a queue that was full has room again.
 //
-// Threads: Read and next_offset of one partition belong to one thread at a time, different
-// partitions may be read by different threads. Everything else is thread-safe. Nothing blocks but
-// Wait, the destructor (KafkaClient's), and for 10 s at most the Read that meets an offset which
-// the broker refuses: it asks which ones are there. Batches must be gone before the reader.
+// Threads: Read and next_offset of one partition belong to one thread at a time; different threads
+// may read different partitions. Everything else is thread-safe. Only these block: Wait, the
+// destructor (KafkaClient's), and, for at most 10 s, a Read of an offset that the broker refuses,
+// because it asks which offsets are there. Batches must be destroyed before the reader.
 //
-// What its methods give is said in message_source.h.
+// message_source.h documents the methods.
 //
-// There is no pause, resume or seek: with batches, librdkafka 2.0.2 loses messages on them. Further
-// partitions, and partitions whose lost offsets are skipped, are read by another reader.
+// There is no pause, resume or seek: librdkafka 2.0.2 loses messages on them if batches are read.
+// Further partitions, and partitions whose lost offsets are skipped, need another reader.
 
 #ifndef SATRAP_COMMON_KAFKA_PARTITION_READER_H_
 #define SATRAP_COMMON_KAFKA_PARTITION_READER_H_
@@ -77,13 +77,13 @@ class PartitionReader final : public MessageSource {
   bool Wait(absl::Span<const size_t> indices, absl::Duration limit) override;
   int64_t end_offset(size_t index) const override;
 
-  // Makes Wait return within a moment, now and always.
+  // Makes the current Wait and all later ones return within a moment.
   void Stop();
 
-  // Whether it would find out by now that the topic is made anew: about a second after Open.
+  // Whether it would detect by now that the topic is made anew. True about a second after Open.
   bool is_guarded(size_t index) const;
 
-  // Messages that have arrived and were not read yet.
+  // Messages that have arrived and are not read yet.
   size_t queued_messages(size_t index) const;
 
  private:

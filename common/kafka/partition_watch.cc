@@ -47,7 +47,7 @@ absl::Status PartitionWatch::status() const {
 }
 
 void PartitionWatch::WakeUp() {
-  // The lock orders this with the check that comes before the thread sleeps.
+  // The lock orders this after the check that the thread makes before it sleeps.
   { MutexLock lock(&mutex_); }
   changed_.NotifyAll();
 }
@@ -72,7 +72,7 @@ bool PartitionWatch::Await() {
     if (left_ms <= 0 || last_query_ms_ == 0) break;
     changed_.WaitFor(&mutex_, left_ms);
   }
-  // What runs low from now on wants another query.
+  // A queue that runs low from now on needs another query.
   low_.store(false, std::memory_order_relaxed);
   last_query_ms_ = MonotonicMs();
   return true;
@@ -89,7 +89,7 @@ bool PartitionWatch::Query() {
     const rd_kafka_resp_err_t own = list[i].err;
     if (own == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
         own == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION || own == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC) {
-      // That a broker says so is an answer, too.
+      // A broker that says so has answered, too.
       answered = true;
       NoteMissing(i);
       continue;
@@ -113,7 +113,7 @@ void PartitionWatch::NoteMissing(size_t index) {
   guard_->NoteMissing(index);
   const int64_t now_ms = MonotonicMs();
   if (missing_since_ms_[index] == 0) missing_since_ms_[index] = now_ms;
-  // A broker that has just started may not know of every topic yet.
+  // A broker that has just started may not know every topic yet.
   if (now_ms - missing_since_ms_[index] < kMissingMs || missing_[index]) return;
   missing_[index].store(true, std::memory_order_release);
   wake_();

@@ -1,5 +1,6 @@
 // The thread of a PartitionReader that asks the broker for the ends of its partitions. The answers
-// tell lag, whether the broker is there, and keep librdkafka's thread awake (partition_reader.h).
+// tell the lag and whether the broker is there, and they keep librdkafka's thread awake
+// (partition_reader.h).
 //
 // Thread-safe. The destructor waits for the query that is under way, at most kQueryMs.
 
@@ -28,15 +29,15 @@ class PartitionWatch {
   static constexpr int kQueryMs = 1000;
   static constexpr int kIdleMs = 1000;
   static constexpr int kLowMs = 20;
-  // A broker that is silent for less is not worth a warning.
+  // A shorter silence of a broker is not worth a warning.
   static constexpr int kGoneMs = 2000;
 
   // How long brokers must say that there is no such partition before it counts as deleted.
   static constexpr int kMissingMs = 10000;
 
   // Asks through `client`, which must outlive it. `wake` is called when status() has become an
-  // error or a partition is missing. Watches that share `outage` warn once of a broker that is
-  // away. What is heard of the partitions is told to `guard`, which must outlive it.
+  // error or a partition is missing. Watches that share `outage` warn only once about a broker that
+  // is away. `guard` is told what the brokers report about partitions, and must outlive it.
   PartitionWatch(KafkaClient* client, std::vector<KafkaPartition> partitions,
                  double broker_wait_seconds, Logger logger, std::shared_ptr<BrokerOutage> outage,
                  PartitionGuard* guard, std::function<void()> wake);
@@ -48,10 +49,10 @@ class PartitionWatch {
     if (!low_.exchange(true, std::memory_order_relaxed)) WakeUp();
   }
   int64_t end_offset(size_t index) const { return ends_[index].load(std::memory_order_relaxed); }
-  // Whether the brokers say that this partition does not exist. It stays so.
+  // Whether the brokers say that this partition does not exist. Stays true.
   bool missing(size_t index) const { return missing_[index].load(std::memory_order_acquire); }
   uint64_t queries() const { return queries_.load(std::memory_order_relaxed); }
-  // OK, or UNAVAILABLE once the broker has been away for broker_wait_seconds; then it stays so.
+  // OK, or UNAVAILABLE once the broker has been away for broker_wait_seconds. The error stays.
   absl::Status status() const;
   bool failed() const { return failed_.load(std::memory_order_acquire); }
 
@@ -82,11 +83,11 @@ class PartitionWatch {
   CondVar changed_;
   bool ending_ GUARDED_BY(mutex_) = false;
   absl::Status status_ GUARDED_BY(mutex_);
-  // Of the thread alone.
+  // Used by the thread only.
   int64_t last_query_ms_ = 0;
   int64_t last_answer_ms_;
-  bool silent_ = false;                    // for long enough that `outage_` counts it
-  std::vector<int64_t> missing_since_ms_;  // 0: it is there
+  bool silent_ = false;                    // for so long that `outage_` counts it
+  std::vector<int64_t> missing_since_ms_;  // 0: the partition exists
   std::thread thread_;
 };
 

@@ -12,7 +12,8 @@
 namespace satrap {
 namespace {
 
-// One wait for room or for acknowledgements; each serves deliveries as they come.
+// The length of one wait for room or for acknowledgements. Each wait serves deliveries as they
+// come.
 constexpr int kSliceMs = 100;
 
 std::string NameOf(absl::string_view topic, int32_t partition) {
@@ -20,7 +21,7 @@ std::string NameOf(absl::string_view topic, int32_t partition) {
   return absl::StrCat(topic, "/", partition);
 }
 
-// Below this the size of a message is not why it is refused.
+// A smaller message is not refused because of its size.
 constexpr size_t kLeastShortened = 512;
 constexpr char kFullBytes[] = "full_bytes";
 
@@ -29,7 +30,7 @@ void AddFullBytes(size_t bytes, rd_kafka_headers_t* headers) {
   rd_kafka_header_add(headers, kFullBytes, -1, text.data(), static_cast<ssize_t>(text.size()));
 }
 
-// `sent` bytes of the message's value are sent.
+// The headers of a message of whose value `sent` bytes are sent.
 rd_kafka_headers_t* HeadersOf(const KafkaProducer::Message& message, size_t sent) {
   const bool is_short = sent < message.value.size();
   if (message.headers.empty() && !is_short) return nullptr;
@@ -56,7 +57,7 @@ absl::StatusOr<std::unique_ptr<KafkaProducer>> KafkaProducer::Create(const Kafka
   return self;
 }
 
-// librdkafka waits for messages in flight when a client is destroyed, so they are dropped first.
+// When a client is destroyed, librdkafka waits for messages in flight, so they are dropped first.
 KafkaProducer::~KafkaProducer() {
   if (client_ == nullptr) return;
   rd_kafka_purge(client_->get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
@@ -71,7 +72,7 @@ void KafkaProducer::OnDelivery(const rd_kafka_message_t& message) {
   }
   const bool too_large = message.err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
   if (too_large && message._private != nullptr && SendShortened(message)) return;
-  // A time-out says nothing of its cause, which the connection's last trouble does.
+  // A time-out does not name its cause, but the last trouble of the connection does.
   const std::string reason = client_->trouble().reason;
   absl::Status status = KafkaError(
       absl::StrCat("a message to ", NameOf(rd_kafka_topic_name(message.rkt), message.partition),
@@ -84,7 +85,7 @@ void KafkaProducer::OnDelivery(const rd_kafka_message_t& message) {
 
 bool KafkaProducer::SendShortened(const rd_kafka_message_t& message) {
   if (message.len < 2 * kLeastShortened) return false;
-  rd_kafka_headers_t* old = nullptr;  // stay the message's
+  rd_kafka_headers_t* old = nullptr;  // remain owned by the message
   rd_kafka_headers_t* headers = nullptr;
   if (rd_kafka_message_headers(&message, &old) == RD_KAFKA_RESP_ERR_NO_ERROR) {
     headers = rd_kafka_headers_copy(old);
@@ -113,9 +114,9 @@ absl::Status KafkaProducer::first_error() const {
 absl::Status KafkaProducer::Send(const Message& message, absl::Duration limit) {
   const std::string topic(message.topic);
   const int64_t deadline_ms = MonotonicMs() + absl::ToInt64Milliseconds(limit);
-  absl::string_view value = message.value;  // or as much of it as is taken
+  absl::string_view value = message.value;  // or as much of it as fits
   for (;;) {
-    // Deliveries are counted here, too, or nothing but Flush would make room.
+    // Deliveries are counted here, too; otherwise only Flush would make room.
     client_->Poll(0);
     RETURN_IF_ERROR(first_error());
     rd_kafka_headers_t* const headers = HeadersOf(message, value.size());
@@ -133,10 +134,10 @@ absl::Status KafkaProducer::Send(const Message& message, absl::Duration limit) {
                                                 : message.key->data(),
                        message.key.has_value() ? message.key->size() : 0),
         RD_KAFKA_V_TIMESTAMP(message.time_ms), RD_KAFKA_V_HEADERS(headers),
-        // Says at the delivery whether it may be shortened.
+        // Tells OnDelivery whether the message may be shortened.
         RD_KAFKA_V_OPAQUE(message.may_be_shortened ? this : nullptr), RD_KAFKA_V_END);
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();
-    // Only a message that was taken owns its headers.
+    // The producer owns the headers only if it took the message.
     if (headers != nullptr) rd_kafka_headers_destroy(headers);
     if (error == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE && message.may_be_shortened &&
         value.size() >= 2 * kLeastShortened) {

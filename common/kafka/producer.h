@@ -1,6 +1,6 @@
-// A KafkaProducer writes messages, each once in its partition even if the connection breaks, and
-// acknowledged by all replicas (an idempotent producer, acks=all). The messages of one partition
-// keep their order.
+// A KafkaProducer writes messages. Each is written once in its partition even if the connection
+// breaks, and all replicas acknowledge it (an idempotent producer, acks=all). The messages of one
+// partition keep their order.
 //
 // Thread-safe.
 
@@ -34,33 +34,33 @@ class KafkaProducer {
   // Connects in the background. Errors as ResolveKafkaSettings.
   static absl::StatusOr<std::unique_ptr<KafkaProducer>> Create(const KafkaConfig& config,
                                                                Logger logger = {});
-  // What is not acknowledged yet is lost: Flush first.
+  // Messages that are not acknowledged yet are lost, so call Flush first.
   ~KafkaProducer();
 
   struct Message {
     absl::string_view topic;
     int32_t partition = -1;  // -1: by the hash of the key; without a key, any
     absl::string_view value;
-    bool tombstone = false;  // no value at all; then `value` is empty
+    bool tombstone = false;  // no value at all; `value` must be empty
     absl::optional<absl::string_view> key;
     int64_t time_ms = 0;  // since 1970; 0: now
     std::vector<std::pair<std::string, std::string>> headers;
-    // If the broker does not take a message of this size, the first half of the value is sent in
-    // place of it, and so on; the header "full_bytes" then has the size of the whole value.
+    // If the broker does not take a message of this size, half of the value is sent instead, then a
+    // quarter, and so on. The header "full_bytes" then has the size of the whole value.
     bool may_be_shortened = false;
   };
   // Copies the message and queues it; waits, at most `limit`, while the queue (librdkafka's
-  // queue.buffering.*) is full.
-  // UNAVAILABLE if it stayed full; INVALID_ARGUMENT if the message is too large; NOT_FOUND for a
-  // topic or partition that does not exist; else the error of an earlier message that could not be
-  // delivered. Names topic and partition.
+  // queue.buffering.*) is full. UNAVAILABLE if it stayed full; INVALID_ARGUMENT if the message is
+  // too large; NOT_FOUND for a topic or partition that does not exist; else the error of an earlier
+  // message that could not be delivered. Errors name topic and partition.
   absl::Status Send(const Message& message, absl::Duration limit = absl::Seconds(30));
 
-  // Waits, at most `limit`, until every message is acknowledged; false if time ran out. The error
-  // of the first message that could not be delivered, naming its topic, partition and cause; it
-  // stays. A message is given up after broker_wait_seconds, unless the job sets message.timeout.ms.
+  // Waits, at most `limit`, until every message is acknowledged; false if time ran out. Returns the
+  // error of the first message that could not be delivered, naming its topic, partition and cause;
+  // so does every later call. A message is abandoned after broker_wait_seconds, unless the job sets
+  // message.timeout.ms.
   absl::StatusOr<bool> TryFlush(absl::Duration limit);
-  // The same, but UNAVAILABLE if time ran out, with the number of messages that are left.
+  // As TryFlush, but UNAVAILABLE if time ran out, with the number of messages that are left.
   absl::Status Flush(absl::Duration limit);
 
   // Messages acknowledged so far. Counted in Send and Flush, so it may lag behind the broker.
@@ -69,7 +69,8 @@ class KafkaProducer {
  private:
   KafkaProducer() = default;
   void OnDelivery(const rd_kafka_message_s& message);
-  // Sends half of a message that the broker found too large; false if that cannot be.
+  // Sends half of a message that was too large for the broker; false if it may not be shortened
+  // further.
   bool SendShortened(const rd_kafka_message_s& message);
   absl::Status first_error() const;
 

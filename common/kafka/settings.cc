@@ -27,7 +27,7 @@ struct Forced {
   const char* reason;
 };
 
-// What a job must not set. The values are in ResolveKafkaSettings.
+// Settings that a job must not name. ResolveKafkaSettings has their values.
 constexpr Forced kForced[] = {
     {"bootstrap.servers", "name the brokers in `brokers`"},
     {"metadata.broker.list", "name the brokers in `brokers`"},
@@ -56,16 +56,15 @@ constexpr Forced kForced[] = {
 // Values that suit Satrap better than librdkafka's defaults. A job may change them.
 constexpr std::pair<const char*, const char*> kDefaults[] = {
     {"client.id", "satrap"},
-    // A broker that was away is found again within a second.
+    // Reconnects within a second after a broker was away.
     {"reconnect.backoff.ms", "50"},
     {"reconnect.backoff.max.ms", "500"},
     {"topic.metadata.refresh.fast.interval.ms", "100"},
     {"fetch.error.backoff.ms", "100"},
-    // How long a fetch waits at the broker for new messages. A client that is closed waits for it,
-    // so librdkafka's half a second would come on top of every epoch and every change of
-    // partitions.
+    // How long a fetch waits at the broker for new messages. Closing a client waits for the fetch,
+    // so librdkafka's half a second would be added to every epoch and every change of partitions.
     {"fetch.wait.max.ms", "100"},
-    // A connection that a firewall dropped is noticed.
+    // Notices a connection that a firewall dropped.
     {"socket.keepalive.enable", "true"},
     {"socket.nagle.disable", "true"},
     {"log.connection.close", "false"},
@@ -91,11 +90,11 @@ struct ConfDeleter {
   void operator()(rd_kafka_conf_t* conf) const { rd_kafka_conf_destroy(conf); }
 };
 
-// Empty if librdkafka takes the setting, else its complaint.
+// Empty if librdkafka accepts the setting, else its complaint.
 std::string Complaint(const std::string& name, const std::string& value) {
   const std::unique_ptr<rd_kafka_conf_t, ConfDeleter> conf(rd_kafka_conf_new());
   char text[512] = "";
-  // The value of a reference is not known here, only whether the name exists.
+  // The value behind a reference is not known here, only whether the name exists.
   const bool reference = IsReference(value);
   const rd_kafka_conf_res_t result = rd_kafka_conf_set(
       conf.get(), name.c_str(), reference ? "" : value.c_str(), text, sizeof(text));
@@ -107,7 +106,7 @@ std::string Complaint(const std::string& name, const std::string& value) {
 bool IsHostPort(absl::string_view broker) {
   const size_t colon = broker.rfind(':');
   if (colon == absl::string_view::npos || colon == 0 || colon + 1 == broker.size()) return false;
-  // librdkafka takes spaces for the ends of names, and a zero byte for the end of the list.
+  // librdkafka treats spaces as ends of names, and a zero byte as the end of the list.
   const bool is_one_word = std::all_of(broker.begin(), broker.end(), [](char c) {
     return absl::ascii_isgraph(static_cast<unsigned char>(c));
   });
@@ -116,8 +115,8 @@ bool IsHostPort(absl::string_view broker) {
          port < 65536 && !absl::StrContains(broker, ',') && !absl::StrContains(broker, "://");
 }
 
-// As Kafka has it. Of other names librdkafka takes the bytes before a zero byte, or waits for a
-// topic that cannot be.
+// Kafka's rule. Of other names librdkafka takes the bytes before a zero byte, or waits for a topic
+// that cannot exist.
 void CheckTopicName(absl::string_view name, absl::string_view path, Problems* problems) {
   const bool is_legal = name.size() <= 249 && name != "." && name != ".." &&
                         std::all_of(name.begin(), name.end(), [](char c) {
@@ -146,7 +145,7 @@ void CheckOffsets(const google::protobuf::RepeatedPtrField<KafkaOffset>& offsets
   }
 }
 
-// Start and End have the same fields. `points` are the names of their enum.
+// Start and End have the same fields. `points` lists the names of their enum.
 template <typename Place>
 void CheckPlace(const Place& place, const std::string& path, const char* points,
                 Problems* problems) {
@@ -257,7 +256,7 @@ absl::StatusOr<std::map<std::string, std::string>> ResolveKafkaSettings(const Ka
           value.status().code(),
           absl::StrCat("setting ", setting.name(), " of Kafka: ", value.status().message()));
     }
-    // Two names mean one setting; the default must not win by its place in the order.
+    // Some settings have two names. The default must not win because it comes later in the order.
     if (setting.name() == "max.partition.fetch.bytes") settings.erase("fetch.message.max.bytes");
     if (setting.name() == "delivery.timeout.ms") settings.erase("message.timeout.ms");
     settings[setting.name()] = *std::move(value);
@@ -270,7 +269,7 @@ absl::StatusOr<std::map<std::string, std::string>> ResolveKafkaSettings(const Ka
     settings["enable.partition.eof"] = "true";
     settings["enable.auto.commit"] = "false";
     settings["enable.auto.offset.store"] = "false";
-    // The count must never be what bounds the queue: lines may be short.
+    // The bytes must bound the queue, never the count, because lines may be short.
     settings["queued.min.messages"] = "10000000";
     settings["queued.max.messages.kbytes"] = absl::StrCat(queue_bytes >> 10);
   } else if (role == KafkaRole::kProducer) {
@@ -292,8 +291,8 @@ absl::StatusOr<std::string> ResolveKafkaValue(absl::string_view value) {
     return content;
   }
   if (absl::ConsumePrefix(&value, "env:")) {
-    // Only the job can name a variable, so this is the only place that looks at one. The file holds
-    // the environment of the process's start, entries separated by NUL.
+    // Only the job can name a variable, so no other code reads one. The file holds the environment
+    // of the process's start, entries separated by NUL.
     std::ifstream file("/proc/self/environ", std::ios::binary);
     std::string entry;
     while (std::getline(file, entry, '\0')) {

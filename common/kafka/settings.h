@@ -1,6 +1,6 @@
-// The settings of librdkafka for a job's KafkaConfig: Satrap's defaults, the job's own settings
-// over them, and those that Satrap forces, because reading each message once rests on them. The job
-// must not name a forced setting; the error says why.
+// The settings of librdkafka for a job's KafkaConfig. The job's own settings override Satrap's
+// defaults. Other settings are forced, because reading each message once depends on them: the job
+// must not name them, and the error says why.
 //
 // Secrets (passwords, private keys) are refused as plain values: the run's log keeps the job. They
 // are given as `file:PATH` or `env:NAME` and resolved when a client is made.
@@ -27,12 +27,12 @@ enum class KafkaRole {
   kAdmin,     // asks the cluster, and changes topics
 };
 
-// Adds what is wrong with brokers, topics, start, end, columns and settings, each with its path
-// below `path` ("data.kafka"). Reads no secret and asks no broker. Ranges of numbers are checked by
-// the validator of jobs.
+// Adds the problems of brokers, topics, start, end, columns and settings, each with its path below
+// `path` ("data.kafka"). Reads no secret and asks no broker. The validator of jobs checks the
+// ranges of numbers.
 void CheckKafkaConfig(const KafkaConfig& config, absl::string_view path, Problems* problems);
 
-// Only brokers and settings, which is all that a tool needs.
+// Checks only brokers and settings, which are all that a tool needs.
 void CheckKafkaSettings(const KafkaConfig& config, absl::string_view path, Problems* problems);
 
 // Name and value of every setting of a client in this role. A reader's queue settings are for
@@ -43,8 +43,8 @@ absl::StatusOr<std::map<std::string, std::string>> ResolveKafkaSettings(const Ka
                                                                         KafkaRole role,
                                                                         size_t partitions = 1);
 
-// What a value stands for: the content of `file:PATH` without the line end after it, the variable
-// `env:NAME` of the environment with which the process was started, or the value itself.
+// The value that a setting refers to: the content of `file:PATH` without the line end after it, the
+// variable `env:NAME` of the environment with which the process was started, or the value itself.
 absl::StatusOr<std::string> ResolveKafkaValue(absl::string_view value);
 
 // Milliseconds since 1970 of a time in RFC 3339. INVALID_ARGUMENT names the text.

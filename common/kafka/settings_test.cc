@@ -148,7 +148,7 @@ TEST(KafkaSettingsTest, ASecretThatIsNotThereIsAnErrorThatNamesSettingAndPlace) 
 }
 
 TEST(KafkaSettingsTest, AVariableIsReadFromTheEnvironmentOfTheProcessStart) {
-  // Bazel gives every test this one, and GoogleTest takes its temporary folder from it.
+  // Bazel sets this variable for every test, and GoogleTest takes its temporary folder from it.
   EXPECT_THAT(testing::TempDir(),
               testing::StartsWith(ResolveKafkaValue("env:TEST_TMPDIR").value_or("none")));
   EXPECT_EQ(ResolveKafkaValue("plain").value_or("none"), "plain");

@@ -43,7 +43,7 @@ void AppendValue(absl::string_view value, std::string* line) {
 absl::StatusOr<Logger> Logger::Create(const std::string& replica, LogLevel level,
                                       const std::string& file) {
   std::vector<spdlog::sink_ptr> sinks = {std::make_shared<spdlog::sinks::stderr_sink_mt>()};
-  // The library reports a file that cannot be opened by an exception only.
+  // If the library cannot open the file, it throws; it has no other way to say so.
   try {
     if (!file.empty()) sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(file));
   } catch (const std::exception& error) {

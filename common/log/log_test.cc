@@ -47,7 +47,7 @@ TEST_F(LogTest, LeavesOutWhatIsBelowItsLevel) {
   logger.Debug("d");
   logger.Info("i");
   logger.Warning("w");
-  logger.Error("e {} %s");  // no format string
+  logger.Error("e {} %s");  // not a format string
   EXPECT_THAT(Written(), Not(HasSubstr("embedding_ps/2 i")));
   EXPECT_THAT(Written(), Not(HasSubstr("embedding_ps/2 d")));
   EXPECT_THAT(Written(), HasSubstr("embedding_ps/2 w\n"));

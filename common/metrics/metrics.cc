@@ -15,7 +15,7 @@ namespace satrap {
 
 struct MetricsRegistry::Rep {
   std::shared_ptr<prometheus::Registry> registry =
-      // Merge: adding a name again returns the metric that is there.
+      // Merge: adding a name again returns the existing metric.
       std::make_shared<prometheus::Registry>(prometheus::Registry::InsertBehavior::Merge);
   Labels labels;  // of every metric
 };
@@ -79,10 +79,10 @@ struct MetricsServer::Rep {
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
     const MetricsRegistry* registry) {
   auto rep = std::make_unique<Rep>();
-  // The library reports a failure to listen by an exception only.
+  // If the library cannot listen, it throws; it has no other way to say so.
   try {
-    // A connection on which nothing comes keeps a thread until its time is over: up to three of
-    // them hold up no page, and each is closed after 5 s.
+    // An idle connection occupies a thread until it times out: up to three of them delay no page,
+    // and each is closed after 5 s.
     rep->exposer = std::make_unique<prometheus::Exposer>(std::vector<std::string>{
         "listening_ports", "127.0.0.1:0", "num_threads", "4", "request_timeout_ms", "5000"});
   } catch (const std::exception& error) {

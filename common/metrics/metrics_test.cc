@@ -100,7 +100,7 @@ TEST(MetricsServerTest, ServesTheRegistryOnAPortOfItsOwn) {
               HasSubstr("satrap_records_total{index=\"1\",role=\"data_loader\"} 7"));
 }
 
-// A probe that connects and says nothing, as a load balancer's.
+// The idle connection is like the probe of a load balancer, which connects and sends nothing.
 TEST(MetricsServerTest, APageIsServedWhileAnotherConnectionIsIdle) {
   const MetricsRegistry registry("data_loader", 1);
   const auto server = MetricsServer::Start(&registry);

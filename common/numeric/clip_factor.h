@@ -1,4 +1,4 @@
-// What all gradients of a step are multiplied by with JobConfig.gradient_clip_norm.
+// The factor by which all gradients of a step are multiplied with JobConfig.gradient_clip_norm.
 
 #ifndef SATRAP_COMMON_NUMERIC_CLIP_FACTOR_H_
 #define SATRAP_COMMON_NUMERIC_CLIP_FACTOR_H_
@@ -8,8 +8,9 @@
 namespace satrap {
 
 // min(1, limit / sqrt(squares)): gradients whose squares add up to `squares` get a norm of at most
-// `limit`. Embedding workers and ranks compute it from the same sum and so get the same bits. A sum
-// that is not a number gives 1: the gradients are not hidden. REQUIRES: limit > 0
+// `limit`. Embedding workers and ranks compute it from the same sum and so get the same bits. If
+// the sum is not a number, the factor is 1, so that such gradients stay visible. REQUIRES: limit >
+// 0
 inline float ClipFactor(float limit, double squares) {
   const double norm = std::sqrt(squares);
   return norm > limit ? static_cast<float>(limit / norm) : 1.0f;

@@ -34,7 +34,7 @@ constexpr uint32_t Multiply(uint32_t a, uint32_t b) {
   return product;
 }
 
-// x^(8 n): what n zero bytes multiply a state by.
+// x^(8 n), the factor by which n zero bytes multiply a state.
 constexpr uint32_t PowerOfBytes(size_t n) {
   uint32_t power = 0x80000000;   // x^0
   uint32_t square = 0x00800000;  // x^8
@@ -45,7 +45,8 @@ constexpr uint32_t PowerOfBytes(size_t n) {
   return power;
 }
 
-// Appends `bytes` zero bytes to what a state was made of, by one lookup for each byte of the state.
+// Gives the state of the same input with `bytes` zero bytes appended, by one lookup for each byte
+// of the state.
 struct Shift {
   explicit constexpr Shift(size_t bytes) {
     const uint32_t power = PowerOfBytes(bytes);
@@ -62,8 +63,8 @@ struct Shift {
   uint32_t tables[4][256] = {};
 };
 
-// The instruction takes 3 cycles and can begin in each, so three streams of kStream bytes run side
-// by side. The states of the first two are then shifted over the bytes after theirs.
+// The instruction takes 3 cycles, but one can begin in each cycle, so three streams of kStream
+// bytes run side by side. The states of the first two are then shifted over the bytes after theirs.
 constexpr size_t kStream = 1024;
 constexpr Shift kOneStream(kStream);
 constexpr Shift kTwoStreams(2 * kStream);

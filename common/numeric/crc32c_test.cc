@@ -8,7 +8,7 @@
 namespace satrap {
 namespace {
 
-// From RFC 3720, appendix B.4, and the check value of the CRC catalogue.
+// The values are from RFC 3720, appendix B.4; the second is the CRC catalogue's check value.
 TEST(Crc32cTest, KeepsItsGoldenValues) {
   EXPECT_EQ(Crc32c(""), 0u);
   EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);

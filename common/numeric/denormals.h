@@ -18,8 +18,8 @@ namespace satrap {
 // Flush-to-zero (bit 15) and denormals-are-zero (bit 6) of the register MXCSR.
 inline constexpr unsigned int kFlushToZeroBits = 0x8040;
 
-// For the calling thread, until it ends. Threads that it starts inherit the mode on Linux, but code
-// that starts threads to compute should not rely on its caller for that.
+// Sets the mode of the calling thread, until it ends. Threads that it starts inherit the mode on
+// Linux, but code that starts threads to compute should not rely on its caller for that.
 inline void SetFlushToZero() { _mm_setcsr(_mm_getcsr() | kFlushToZeroBits); }
 
 // Sets the mode of the calling thread (`on`) or clears it, and restores the previous mode at the

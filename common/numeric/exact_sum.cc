@@ -41,7 +41,7 @@ double ExactSum::Rounded() const {
   size_t left = parts_.size() - 1;
   TwoDoubles sum = {parts_[left], 0};
   while (left > 0 && sum.error == 0) sum = SumOf(sum.rounded, parts_[--left]);
-  // Half a unit was rounded to even. If what is left points the same way, it is more than half.
+  // Exactly half a unit was rounded to even. If the rest has the same sign, it was more than half.
   if (left > 0 && (sum.error > 0) == (parts_[left - 1] > 0)) {
     const double twice = 2 * sum.error;
     const double next = sum.rounded + twice;

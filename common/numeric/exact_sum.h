@@ -15,13 +15,13 @@ namespace satrap {
 class ExactSum {
  public:
   // REQUIRES: the sum stays below the largest double, and differences of doubles do not fall below
-  // the smallest normal one: squares of floats are far from both
+  // the smallest normal one. Squares of floats are far from both limits.
   void Add(double value);
 
   // The sum, rounded once. Inf or NaN if such a value was added.
   double Rounded() const;
-  // Doubles whose exact sum this is, the largest first; at least one. A sum to which they are added
-  // in place of the values has the same result.
+  // Doubles whose exact sum this is, the largest first; at least one. Adding them to another sum
+  // has the same result as adding the values.
   absl::InlinedVector<double, 4> Terms() const;
 
  private:

@@ -22,7 +22,7 @@ TEST(ExactSumTest, RoundsOnce) {
   EXPECT_EQ(SumOf({}), 0);
   EXPECT_EQ(SumOf({0.1}), 0.1);
   EXPECT_EQ(SumOf({1, 1e100, 1, -1e100}), 2);
-  // Half a unit is rounded to even, a little more upwards.
+  // Half a unit is rounded to even, and slightly more than half upwards.
   EXPECT_EQ(SumOf({1, 0x1p-53}), 1);
   EXPECT_EQ(SumOf({1, 0x1p-53, 0x1p-120}), 1 + 0x1p-52);
   EXPECT_EQ(SumOf({1 + 0x1p-52, 0x1p-53}), 1 + 0x1p-51);
@@ -38,7 +38,7 @@ TEST(ExactSumTest, GivesTheSameBitsInAnyOrderAndDividedAnyhow) {
     values.push_back(std::ldexp(mantissa * mantissa, static_cast<int>(random.Below(160)) - 80));
   }
   const double whole = SumOf(values);
-  // Plain addition tells the orders apart, so the test can fail.
+  // Plain addition gives different sums for these two orders, so this test could fail.
   double forward = 0, backward = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     forward += values[i];

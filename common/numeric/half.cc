@@ -59,8 +59,8 @@ __attribute__((target("avx,f16c"))) size_t F32FromF16Vectors(const uint16_t* fro
   return i;
 }
 
-// In integer arithmetic: the CPU's own instruction (AVX512_BF16) flushes subnormals to zero, so its
-// bits would differ from those of a CPU without it.
+// Rounds in integer arithmetic: the CPU's own instruction (AVX512_BF16) flushes subnormals to zero,
+// so its bits would differ from those of a CPU without it.
 __attribute__((target("avx2"))) __m256i Bf16InUpperHalves(__m256 values) {
   const __m256i bits = _mm256_castps_si256(values);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -94,8 +94,8 @@ __attribute__((target("avx2"))) size_t F32FromBf16Vectors(const uint16_t* from, 
   return i;
 }
 
-// 65504 is the pattern just below infinity, so subtracting 1 saturates. No branch: sums that
-// overflow are rare, and the loop must cost next to nothing where there are none.
+// 65504 has the bit pattern just below infinity's, so subtracting 1 saturates. There is no branch:
+// sums that overflow are rare, and the loop must cost next to nothing without them.
 SATRAP_VECTORIZE_SAME_BITS size_t SaturateValues(uint16_t* values, size_t count) {
   size_t saturated = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -106,7 +106,7 @@ SATRAP_VECTORIZE_SAME_BITS size_t SaturateValues(uint16_t* values, size_t count)
   return saturated;
 }
 
-// The bits of a float's absolute value order as the values do, so integers compare.
+// The bits of absolute values are ordered as the values are, so integers can be compared.
 SATRAP_VECTORIZE_SAME_BITS uint32_t LargestFiniteBits(const float* values, size_t count) {
   uint32_t largest = 0;
   for (size_t i = 0; i < count; ++i) {

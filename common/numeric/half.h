@@ -35,10 +35,11 @@ void F32FromBf16(absl::Span<const uint16_t> from, absl::Span<float> to);
 // infinities of the input: a caller that must tell them apart looks at the input.
 size_t SaturateF16(absl::Span<uint16_t> values);
 
-// The largest absolute value of those that are finite; 0 if none is.
+// The largest absolute value among the finite ones; 0 if none is finite.
 float LargestFiniteMagnitude(absl::Span<const float> values);
 
-// How many values are not 0 in `from` and 0 in `to`, which holds them as F16: they were too small.
+// The number of values that are not 0 in `from` but 0 in `to`, its conversion to F16, because they
+// were too small.
 // REQUIRES: from.size() == to.size()
 size_t CountUnderflowedF16(absl::Span<const float> from, absl::Span<const uint16_t> to);
 

@@ -49,7 +49,7 @@ TEST(HalfTest, EveryF16HasItsValueAndSurvivesTheRoundTrip) {
   }
 }
 
-// Between neighbours, and just beside the middle: for every pair of neighbours.
+// Tests, for every pair of neighbours, the value in the middle and those just beside it.
 TEST(HalfTest, F16RoundsToNearestEven) {
   for (uint16_t low = 0; low < 0x7bff; ++low) {
     const uint16_t high = low + 1;
@@ -100,8 +100,8 @@ TEST(HalfTest, Bf16RoundsToNearestEven) {
   EXPECT_EQ(Bf16FromF32(std::numeric_limits<float>::max()), 0x7f80);
 }
 
-// The vector instructions give the scalar bits: for all f32 patterns with a stride that is odd, so
-// that every low half occurs, and for all 16-bit patterns. Lengths leave remainders.
+// The vector instructions give the same bits as scalar ones. All 16-bit patterns are tested, and
+// f32 patterns at an odd stride, so that every lower half occurs. The lengths leave remainders.
 TEST(HalfTest, BulkEqualsScalar) {
   constexpr size_t kCount = 4099;
   std::vector<float> values(kCount);

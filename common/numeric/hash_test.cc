@@ -37,7 +37,7 @@ TEST(HashTest, KeysKeepTheirGoldenValues) {
   EXPECT_EQ(Mix64(0), 0u);
   // SplitMix64's first value from seed 0 is the finaliser of its increment.
   EXPECT_EQ(Mix64(0x9e3779b97f4a7c15ULL), 0xe220a8397b1dcdafULL);
-  // From a program in another language: tests/interop/reference_formats.py.
+  // These values are from a program in another language: tests/interop/reference_formats.py.
   EXPECT_EQ(KeyOf(42, Xxh64("C1")), 0xdec4d5210fb6dd1cULL);
   EXPECT_EQ(KeyOf(~uint64_t{0}, Xxh64("C1")), 0xf3afccedb74dc187ULL);
   EXPECT_EQ(KeyOf(7, Xxh64("user")), 0x3af992ef5688f118ULL);

@@ -1,5 +1,5 @@
-// Random numbers that are functions of their counters: no state, the same on every machine, in any
-// order, on any number of threads.
+// Random numbers that are functions of their counters. They have no state, so they are the same on
+// every machine, in any order and on any number of threads.
 
 #ifndef SATRAP_COMMON_NUMERIC_RANDOM_H_
 #define SATRAP_COMMON_NUMERIC_RANDOM_H_

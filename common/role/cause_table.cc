@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-// A neighbour, or a process of the generation that dies, may still hold what the next one needs.
+// A process nearby, or one of the dying generation, may still hold what the next generation needs.
 constexpr int64_t kNeighbourMs = 5000;
 constexpr int64_t kFirstPauseMs = 100;
 constexpr int64_t kLongestPauseMs = 5000;
@@ -28,8 +28,10 @@ constexpr CauseRule kRules[] = {
     {Ending::OTHER_DATA, Ending::UNCLASSIFIED, Follows::kRunEnds, 0,
      "the data, or a field that orders samples, is another than when the cut was made",
      "restore it, or begin a new run"},
-    {Ending::TOPICS, Ending::UNCLASSIFIED, Follows::kRunEnds, 0,
-     "topics cannot be read, or their broker has been away for `broker_wait_seconds`",
+    {Ending::TOPICS, Ending::UNCLASSIFIED, Follows::kRunEnds, 0, "topics cannot be read",
+     "see [kafka.md](kafka.md)"},
+    {Ending::TOPICS, Ending::PEER_AWAY, Follows::kRunEndsForNow, 0,
+     "the broker of topics has been away for `broker_wait_seconds`",
      "see [kafka.md](kafka.md); `satrap resume` goes on once the broker answers"},
     {Ending::MEMBER_FAILED, Ending::NO_MEMORY, Follows::kRunEndsIfRepeated, kNeighbourMs,
      "a process has no memory left, as for a table",
@@ -69,8 +71,8 @@ constexpr CauseRule kRules[] = {
      "nobody knows why the generation ended", "look at the logs"},
 };
 
-// What never ends a process: it concerns one record. What decides is the parser's answer, and
-// data.max_bad_fraction (data_loader/batch/read_progress.h).
+// What never ends a process, because it concerns a single record. The parser's answer and
+// data.max_bad_fraction decide about it (data_loader/batch/read_progress.h).
 struct QuarantineRule {
   const char* what;
   const char* cure;
@@ -86,6 +88,7 @@ constexpr QuarantineRule kQuarantined[] = {
 
 std::string ConsequenceOf(const CauseRule& rule) {
   if (rule.follows == Follows::kRunEnds) return "ends the run";
+  if (rule.follows == Follows::kRunEndsForNow) return "ends the run; a change of the job is kept";
   std::string text = "the next generation";
   if (rule.pause_ms > 0) absl::StrAppend(&text, " after ", rule.pause_ms / 1000, " s");
   if (rule.follows == Follows::kRunEndsIfRepeated) {
@@ -117,6 +120,7 @@ bool IsRepeated(const Ending& now, const Ending& before) {
 bool NoRestartCures(const Ending& now, const Ending& before) {
   switch (RuleOf(now).follows) {
     case Follows::kRunEnds:
+    case Follows::kRunEndsForNow:
       return true;
     case Follows::kRunEndsIfRepeated:
       return IsRepeated(now, before);
@@ -168,8 +172,8 @@ int64_t PauseBeforeReadyMs(int ends) {
 
 std::string CauseTableText() {
   std::string text = "| what has happened | what follows | what to do |\n|---|---|---|\n";
-  for (const Follows follows :
-       {Follows::kRunEnds, Follows::kRunEndsIfRepeated, Follows::kNextGeneration}) {
+  for (const Follows follows : {Follows::kRunEnds, Follows::kRunEndsForNow,
+                                Follows::kRunEndsIfRepeated, Follows::kNextGeneration}) {
     for (const CauseRule& rule : kRules) {
       if (rule.follows != follows) continue;
       absl::StrAppend(&text, "| ", rule.what, " | ", ConsequenceOf(rule), " | ", rule.cure, " |\n");

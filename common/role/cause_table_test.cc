@@ -48,6 +48,14 @@ TEST(CauseTable, WhatContradictsItselfEndsTheRunAtOnce) {
       << "a peer may come back, however often it was away";
 }
 
+TEST(CauseTable, ABrokerThatStaysAwayEndsTheRunForNow) {
+  Ending away = EndingOf(Ending::TOPICS, "no broker answers");
+  EXPECT_EQ(RuleOf(away).follows, Follows::kRunEnds) << "whatever its text says";
+  away.set_kind(Ending::PEER_AWAY);
+  EXPECT_EQ(RuleOf(away).follows, Follows::kRunEndsForNow);
+  EXPECT_TRUE(NoRestartCures(away, Ending())) << "each generation would wait as long";
+}
+
 TEST(CauseTable, AShortageEndsTheRunAtTheSecondTimeBeforeAllAreReady) {
   for (const Ending::Kind kind :
        {Ending::NO_MEMORY, Ending::NO_PROCESSES, Ending::NO_DESCRIPTORS, Ending::NO_ADDRESS}) {

@@ -16,12 +16,13 @@ namespace {
 
 // The coordinator answers at once, so an attempt without an answer for this long is lost.
 constexpr int64_t kAttemptTimeoutMs = 2000;
-// An attempt that ends later than it may by more than this shows that this process stood still.
+// An attempt that ends later than its timeout by more than this shows that this process was
+// suspended.
 constexpr int64_t kUsualLatenessMs = 1000;
-// Longer than anybody waits for a broker: the coordinator ends that wait, and its own loss is
-// noticed by the heartbeats.
+// Longer than any wait for a broker: the coordinator ends that wait, and heartbeats notice if the
+// coordinator itself is lost.
 constexpr int64_t kFixSplitsTimeoutMs = int64_t{7} * 24 * 3600 * 1000;
-// Between two attempts, and between two reads of a key that is not set yet.
+// The pause between two attempts, and between two reads of a key that is not set yet.
 constexpr int64_t kRetryPauseMs = 20;
 
 // The answer to one attempt. The calling thread waits for it; the channel's callback shares the
@@ -68,7 +69,7 @@ absl::Status CoordinatorClient::Call(const rpc::Method& method,
         std::min(kAttemptTimeoutMs, std::max<int64_t>(deadline_ms - start_ms, 1));
     absl::StatusOr<rpc::Message> message =
         CallOnce(channel_, method, request.SerializeAsString(), attempt_ms);
-    // While this process itself stood still the coordinator could not be heard.
+    // While this process was suspended, no answer of the coordinator could arrive.
     deadline_ms += std::max<int64_t>(0, MonotonicMs() - start_ms - attempt_ms - kUsualLatenessMs);
     if (message.ok()) {
       if (answer->ParseFromString(message->header)) return absl::OkStatus();

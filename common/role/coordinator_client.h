@@ -1,8 +1,8 @@
 // Calls to the coordinator, for roles and for the command line.
 //
 // Each call blocks until it is answered. An attempt that was lost is repeated until `timeout_ms`
-// has passed; then the call is UNAVAILABLE or DEADLINE_EXCEEDED. Other errors are the coordinator's
-// own. Never make a call from a task of an executor or from a callback of a channel.
+// has passed; then the call returns UNAVAILABLE or DEADLINE_EXCEEDED. Other errors are the
+// coordinator's own. Never make a call from a task of an executor or from a callback of a channel.
 //
 // Thread-safe. `channel` is not owned and must outlive the client.
 
@@ -40,9 +40,8 @@ inline constexpr rpc::Method kWish = {"/satrap.Coordinator/Wish", false};
 
 class CoordinatorClient final : public RendezvousStore {
  public:
-  // `envelope` is what RegisterAnswer gave: a coordinator of another run answers
-  // FAILED_PRECONDITION. Clients that know no run yet leave it empty, and may call Register and
-  // Status alone.
+  // `envelope` is that of RegisterAnswer: a coordinator of another run answers FAILED_PRECONDITION.
+  // Clients that know no run yet leave it empty, and may only call Register and Status.
   explicit CoordinatorClient(rpc::Channel* channel, const Envelope& envelope = Envelope(),
                              int64_t timeout_ms = kHeartbeatTimeoutMs)
       : channel_(channel), envelope_(envelope), timeout_ms_(timeout_ms) {}
@@ -50,17 +49,18 @@ class CoordinatorClient final : public RendezvousStore {
   // FAILED_PRECONDITION for an index out of range; INVALID_ARGUMENT for a process that was built
   // from other sources.
   absl::StatusOr<RegisterAnswer> Register(const RegisterRequest& request);
-  // FAILED_PRECONDITION only if the client's envelope has a run id and the run is another one.
+  // FAILED_PRECONDITION only if the client's envelope has a run id and the coordinator belongs to
+  // another run.
   absl::StatusOr<StatusAnswer> Status();
   absl::Status Finish(const RunResult& result);
-  // The files of the run: `splits`, unless the run has a list already; and its topics. Waits for as
-  // long as the coordinator waits for a broker, whatever timeout_ms says. REQUIRES: heartbeats
-  // watch over the coordinator meanwhile
+  // The files and topics of the run. The files are `splits`, unless the run already has a list.
+  // Waits for as long as the coordinator waits for a broker, whatever timeout_ms is. REQUIRES:
+  // heartbeats watch the coordinator meanwhile
   absl::StatusOr<SplitList> FixSplits(int loader, const SplitList& splits);
   // FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. Returns the wish's number.
   absl::StatusOr<uint64_t> Wish(const WishRequest& request);
-  // Tells that this role must end because of `error`. The answer says how the run or the generation
-  // ends, and how: by this error, unless something else came first.
+  // Reports that this role must end because of `error`. The answer says whether the run or the
+  // generation ends, and why: by this error, unless another failure came first.
   absl::StatusOr<FailAnswer> Fail(Role role, int index, const absl::Status& error);
 
   absl::Status Set(const std::string& key, const std::string& value) override;

@@ -1,17 +1,19 @@
-// How a process of a run tells its end (Ending, proto/control.proto): what stands in it, the exit
-// code, and the file that it leaves for whoever has started it.
+// How a process of a run reports its end (Ending, proto/control.proto): what the Ending says, the
+// exit code, and the file that the process leaves for whoever started it.
 //
 // The exit code says whose failure it was, and whether to start the process again:
 //
 //   75  its own, or the end of its coordinator; start again     1   its own; the run has failed
 //   76  an echo of another one; start again                     77  an echo; the run has failed
 //
-// It is a hint: who does not know 76 and 77 treats them as 75 and 1. A process that was asked to
-// stop, or whose run has finished or stopped, exits with 0. The coordinator exits with 75 or 1.
+// The code is a hint: a launcher that does not know 76 and 77 treats them as 75 and 1. A process
+// that was asked to stop, or whose run has finished or stopped, exits with 0. The coordinator exits
+// with 75 or 1.
 //
-// A process that got --ending=PATH writes its Ending there, under another name first, before it
-// exits, also when an exception ends it (process_end.h). After a signal or a failed CHECK there is
-// none, so whoever starts a process removes the file of the one before.
+// A process that got --ending=PATH writes its Ending there before it exits, also if an exception
+// ends it (process_end.h). The file appears as a whole, because it is written under another name
+// first. After a signal or a failed CHECK there is no file, so whoever starts a process first
+// removes the file of the one before.
 //
 // Thread-safe: functions of their arguments and of the file.
 
@@ -32,25 +34,25 @@ inline constexpr int kExitStartAgain = 75;
 inline constexpr int kExitEchoStartAgain = 76;
 inline constexpr int kExitEchoFailed = 77;
 
-// An ending that is the failure of no process.
+// An ending that no process's failure caused.
 Ending EndingOf(Ending::Why why, absl::string_view text);
-// One whose origin is `index` of `role`.
+// An ending whose origin is `index` of `role`.
 Ending EndingOf(Ending::Why why, Role role, int index, absl::string_view text);
-// By an error of `index` of `role`, MEMBER_FAILED, with the kind (cause_table.h) and the advice
-// that belong to it.
+// The ending by an error of `index` of `role`: MEMBER_FAILED, with the kind (cause_table.h) and the
+// advice that belong to the error.
 Ending FailureOf(Role role, int index, const absl::Status& error);
 
 // Whether the process is the ending's origin.
 bool IsOf(const Ending& ending, Role role, int index);
 
-// What a role exits with whose run or generation has ended in `state` with `ending`.
+// The exit code of a role whose run or generation has ended in `state` with `ending`.
 int ExitCodeOf(RunState state, const Ending& ending, Role role, int index);
 
-// Writes the file. Does nothing if `path` is empty; an error is not told, because the exit code
-// says what matters most.
+// Writes the file. Does nothing if `path` is empty. Ignores errors, because the exit code says what
+// matters most.
 void LeaveEnding(const std::string& path, const Ending& ending);
 
-// What LeaveEnding wrote; nothing if there is no such file, or none that this build reads.
+// What LeaveEnding wrote; nothing if there is no file, or none that this build can read.
 absl::optional<Ending> ReadEnding(const std::string& path);
 
 }  // namespace satrap

@@ -1,6 +1,6 @@
-// The points of the code at which a job can have a process end itself with SIGKILL, to test
-// recovery on any cluster (KillPoint, proto/job.proto). Without kill_points in the job Reach costs
-// one comparison.
+// Points in the code at which a job can make a process end itself with SIGKILL, to test recovery on
+// any cluster (KillPoint, proto/job.proto). Without kill_points in the job, Reach costs one
+// comparison.
 //
 // Thread-safe.
 
@@ -20,11 +20,11 @@ class KillPoints {
  public:
   // Never kills.
   KillPoints() = default;
-  // Those of `job` that count for this replica in this generation. `kill` ends the process, or what
-  // stands for it in a simulation.
+  // Takes the points of `job` that count for this replica in this generation. `kill` ends the
+  // process, or what a simulation has instead of one.
   KillPoints(const JobConfig& job, int replica, uint64_t generation, std::function<void()> kill);
 
-  // Called where the code passes the point.
+  // Call where the code passes the point.
   void Reach(KillPoint::Point point) {
     if (!armed_.empty()) Count(point);
   }
@@ -41,7 +41,7 @@ class KillPoints {
   std::vector<Armed> armed_;  // the list is fixed; visits_left is guarded by mutex_
 };
 
-// What a process that the kernel keeps SIGKILL from exits with: 128 + SIGKILL, as shells and
+// The exit code of a process that the kernel protects from SIGKILL: 128 + SIGKILL, as shells and
 // container runtimes show a process that was killed.
 inline constexpr int kExitKilled = 137;
 

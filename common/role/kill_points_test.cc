@@ -25,7 +25,7 @@ JobConfig JobWith(KillPoint::Point point, int replica, int64_t visit, int64_t ge
   return job;
 }
 
-// The visits of `point` until it kills, at most 9.
+// How many visits of `point` it takes until it kills, at most 9.
 int VisitsUntilKill(const JobConfig& job, int replica, uint64_t generation,
                     KillPoint::Point point) {
   bool killed = false;
@@ -59,8 +59,8 @@ TEST(KillPointsDeathTest, KillThisProcessEndsAsSigkillDoes) {
   EXPECT_EXIT(KillThisProcess(), testing::KilledBySignal(SIGKILL), "");
 }
 
-// What a process numbered 1 exits with that kills itself; -1 if it still runs after ten seconds.
-// Returns nothing where the machine allows no numbers of one's own.
+// The exit code of a process numbered 1 that kills itself; -1 if it still runs after ten seconds.
+// Nothing if the machine does not allow a new namespace for process numbers.
 absl::optional<int> ExitCodeOfProcessOne() {
   int ended[2];
   if (pipe2(ended, O_CLOEXEC) != 0) return -1;

@@ -19,7 +19,8 @@
 namespace satrap {
 namespace {
 
-// Of the process, as its handlers are. Never destroyed, because other threads may outlive main.
+// The state of this process, like its handlers. Never destroyed, because other threads may outlive
+// main.
 struct Process {
   Role role = COORDINATOR;
   int index = 0;
@@ -34,7 +35,7 @@ Process& ThisProcess() {
 
 [[noreturn]] void End(const Ending& ending) {
   Process& process = ThisProcess();
-  // Another thread, or this report itself, has failed as well: the first one is told.
+  // Another thread, or this report itself, has failed as well: only the first failure is reported.
   if (process.ending.exchange(true)) _exit(kExitStartAgain);
   std::fprintf(stderr, "error: %s\n", ending.text().c_str());
   std::fflush(stderr);
@@ -87,7 +88,7 @@ Ending EndingOfException(Role role, int index, absl::string_view doing, std::exc
     shortage = Shortage::kMemory;
     what = absl::StrCat("no memory is left (", thrown.what(), ")");
   } catch (const std::system_error& thrown) {
-    // Of these a thread that cannot be started is the usual one.
+    // Most of these mean that a thread cannot be started.
     if (thrown.code().category() == std::generic_category() ||
         thrown.code().category() == std::system_category()) {
       shortage = ShortageOfErrno(thrown.code().value());

@@ -52,7 +52,7 @@ TEST(ProcessEnd, AnyOtherExceptionIsOfNoKind) {
   EXPECT_EQ(EndingOfThrown(7).kind(), Ending::UNCLASSIFIED);
 }
 
-// Ends the process: gtest would catch the exception.
+// noexcept ends the process; otherwise gtest would catch the exception.
 template <typename Error>
 void Throw(const Error& error) noexcept {
   std::rethrow_exception(std::make_exception_ptr(error));

@@ -1,5 +1,5 @@
-// What every process of a run needs of its machine before it begins. gRPC and other libraries end
-// the process by an assertion where they lack it, and the message says nothing of the cause.
+// Checks what every process of a run needs from its machine before it begins. If it is missing,
+// gRPC and other libraries end the process by an assertion whose message does not name the cause.
 //
 // Thread-safe.
 
@@ -12,11 +12,11 @@
 
 namespace satrap {
 
-// Descriptors that this process must still be able to open.
+// How many descriptors this process must still be able to open.
 inline constexpr int64_t kDescriptorsNeeded = 64;
 
-// Raises the soft limit of descriptors to the hard one, at most to 65,536, and then tries whether
-// the process can open enough of them, start a thread and, with `needs_loopback`, use 127.0.0.1.
+// Raises the soft limit of descriptors to the hard one, but to 65,536 at most. Then checks that the
+// process can open enough of them, start a thread and, with `needs_loopback`, use 127.0.0.1.
 // RESOURCE_EXHAUSTED or UNAVAILABLE, marked (common/base/shortage.h), with what to do.
 absl::Status CheckProcessLimits(bool needs_loopback);
 

@@ -37,7 +37,7 @@ TEST_F(ProcessLimitsTest, TheSoftLimitOfDescriptorsIsRaised) {
   EXPECT_GT(raised.rlim_cur, 32u);
 }
 
-// In a process of its own, because a hard limit cannot be raised again.
+// Ends its process, and needs one of its own because a hard limit cannot be raised again.
 void ExpectShort(rlim_t hard) {
   const rlimit few = {hard, hard};
   if (setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(2);
@@ -55,7 +55,7 @@ TEST(ProcessLimitsDeathTest, TooFewDescriptorsAreNamedWithTheCure) {
 TEST(ProcessLimitsDeathTest, ALoopbackThatIsDownIsNamedWithTheCure) {
   EXPECT_EXIT(
       {
-        // A network of its own has a loopback, which is down. Not every machine allows one.
+        // A new network namespace has a loopback that is down. Not every machine allows one.
         if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
           fprintf(stderr, "127.0.0.1 was not tried: ip link set lo up\n");
           _exit(0);

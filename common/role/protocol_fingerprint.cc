@@ -19,7 +19,7 @@ using google::protobuf::FieldDescriptorProto;
 using google::protobuf::FileDescriptor;
 using google::protobuf::FileDescriptorProto;
 
-// What stands beside settings says nothing about the bytes of a message.
+// Options of settings do not change the bytes of a message.
 void LeaveOutSettingOptions(DescriptorProto* message) {
   for (FieldDescriptorProto& field : *message->mutable_field()) {
     if (!field.has_options()) continue;

@@ -1,6 +1,6 @@
-// Tells builds apart whose messages differ: XXH64 over the definitions of the messages that
-// processes exchange. The coordinator refuses a process with another one, because fields that it
-// does not know would be dropped without a word.
+// Detects builds whose messages differ: XXH64 over the definitions of the messages that processes
+// exchange. The coordinator refuses a process with another fingerprint, because fields that it does
+// not know would be dropped silently.
 //
 // Thread-safe.
 
@@ -18,8 +18,8 @@ namespace satrap {
 // import.
 uint64_t ProtocolFingerprint();
 
-// That of `files` and all that they import, whatever their order. Comments do not count, nor what
-// stands beside settings (proto/options.proto): a build with another range talks to its peers.
+// The fingerprint of `files` and all that they import, in whatever order. Ignores comments and the
+// options of settings (proto/options.proto): a build with another range still talks to its peers.
 uint64_t FingerprintOf(const std::vector<const google::protobuf::FileDescriptor*>& files);
 
 }  // namespace satrap

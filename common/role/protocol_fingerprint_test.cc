@@ -12,7 +12,7 @@ using ::google::protobuf::FieldDescriptorProto;
 using ::google::protobuf::FieldOptions;
 using ::google::protobuf::FileDescriptorProto;
 
-// A file with one message of one field, and one that imports it.
+// A file with one message of one field, and a file that imports it.
 struct Protocol {
   explicit Protocol(const std::string& field, int number = 1,
                     const FieldOptions& options = FieldOptions()) {
@@ -54,7 +54,7 @@ TEST(ProtocolFingerprint, DoesNotDependOnTheOrderOfFiles) {
             FingerprintOf({protocol.imported, protocol.file}));
 }
 
-// Two builds of which one allows more values still send the same bytes.
+// Two builds still send the same bytes if one of them allows more values.
 TEST(ProtocolFingerprint, LeavesOutTheFactsOfSettings) {
   FieldOptions narrow;
   narrow.MutableExtension(range)->set_high(8);

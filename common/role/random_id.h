@@ -7,8 +7,8 @@
 
 namespace satrap {
 
-// 64 bits of the kernel's random numbers, another value at each call in every process; never 0,
-// which stands for a missing field. Thread-safe.
+// 64 bits of the kernel's random numbers: another value at each call in every process. Never 0,
+// which means a missing field. Thread-safe.
 uint64_t RandomId();
 
 }  // namespace satrap

@@ -1,5 +1,5 @@
 // A key-value store through which the processes of a collective find each other: one process sets a
-// key, once, and others wait for it. In a run the coordinator keeps it (coordinator_client.h).
+// key, once, and others wait for it. In a run the coordinator provides it (coordinator_client.h).
 //
 // Thread-safe. Calls block, so never make one from a task of an executor.
 

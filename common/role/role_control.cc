@@ -31,7 +31,8 @@ constexpr int64_t kFinishGraceMs = 10000;
 // After stop_seconds the coordinator has this long to say that the run has stopped.
 constexpr int64_t kStopGraceMs = 2000;
 // While heartbeats run, the control thread wakes up at least this often. A wake-up that is late by
-// as much means that this process was suspended, so the coordinator's silence does not count.
+// as much means that this process was suspended, so that time does not count as the coordinator's
+// silence.
 constexpr int64_t kMaxWaitMs = 1000;
 
 }  // namespace
@@ -66,8 +67,9 @@ void RoleRuntime::Rep::ExitNow(int code, Ending::Why why, absl::string_view mess
   ExitNow(code, message, EndingOf(why, role, flags.role_index, message));
 }
 
-// Registers until a generation has a place for this process. One that is over, and is followed by
-// another, would end it at once, and whoever starts it again would do so many times a second.
+// Registers until a generation has a place for this process. While a generation is over and the
+// next one has not begun, the process waits here: if it ended at once, it would be started again
+// many times a second.
 absl::StatusOr<RegisterAnswer> RoleRuntime::Rep::AwaitPlace(const RegisterRequest& request) {
   const int64_t deadline_ms = MonotonicMs() + kRegisterTimeoutMs;
   for (int ends = 1;; ++ends) {
@@ -83,7 +85,7 @@ absl::StatusOr<RegisterAnswer> RoleRuntime::Rep::AwaitPlace(const RegisterReques
     }
     if (ends == 1) logger.Info("this generation is over; waiting for the next one");
     poll(nullptr, 0, static_cast<int>(pause_ms));
-    // The old connection leads to the old coordinator.
+    // The old connection still leads to the old coordinator.
     ASSIGN_OR_RETURN(coordinator_channel,
                      rpc::GrpcChannel::Create(flags.coordinator, rpc::EndpointOptions()));
   }
@@ -173,8 +175,8 @@ void RoleRuntime::Rep::Control() {
       uint64_t count;
       CHECK(read(wake_fd, &count, sizeof(count)) == sizeof(count)) << std::strerror(errno);
     }
-    // Failures before the coordinator's answer: if both are there, this role's own failure is the
-    // better message, and the coordinator has not heard of it yet.
+    // Failures are handled before the coordinator's answer: if both are there, this role's own
+    // failure is the better message, and the coordinator does not know it yet.
     HandleFailure();
     absl::optional<absl::StatusOr<rpc::Message>> answer;
     {
@@ -195,7 +197,7 @@ void RoleRuntime::Rep::Control() {
     CheckSilence(now_ms);
     if (stop_deadline_ms > 0) HandleStopWish();
     if (heartbeats_run && !heartbeat_in_flight && now_ms >= next_heartbeat_ms) SendHeartbeat();
-    // Not read from the clock again: a suspension since `now_ms` must be discounted, too.
+    // The clock is not read again: a suspension since `now_ms` must not count either.
     before_ms = now_ms;
   }
 }
@@ -246,7 +248,7 @@ void RoleRuntime::Rep::HandleStopWish() {
     stop_wish_in_flight = false;
     const bool lost = absl::IsUnavailable(*answer) || absl::IsDeadlineExceeded(*answer) ||
                       absl::IsCancelled(*answer);
-    // A refusal means that the run ends or restarts anyhow, which heartbeats will tell.
+    // A refusal means that the run ends or restarts anyway, which heartbeats will report.
     if (!lost) stop_wish_open = false;
     if (!lost && !answer->ok()) logger.Warning(answer->message());
   }
@@ -255,7 +257,7 @@ void RoleRuntime::Rep::HandleStopWish() {
     ExitNow(kExitStartAgain, Ending::ASKED,
             "the run did not stop within stop_seconds; exiting without waiting");
   }
-  // A lost wish goes out again with the next heartbeat.
+  // A lost wish is sent again with the next heartbeat.
   if (stop_wish_open && !stop_wish_in_flight && now_ms >= next_heartbeat_ms) SendStopWish();
 }
 
@@ -268,15 +270,15 @@ void RoleRuntime::Rep::HandleFailure() {
     tell = registered;
   }
   if (status.ok()) return;
-  // A peer of a later generation: this process is what is left of one that is over, and its failure
-  // must not reach that peer's coordinator.
+  // The peer belongs to a later generation, so this process is left over from one that has ended,
+  // and its failure must not reach that peer's coordinator.
   if (rpc::IsOfAnotherRun(status)) {
     ExitNow(kExitStartAgain, Ending::SUPERSEDED, status.message());
   }
   logger.Error(status.message(), {{"code", absl::StatusCodeToString(status.code())}});
   const Ending own = FailureOf(role, flags.role_index, status);
   if (!tell) {
-    // A role that never registered is not part of the run: whoever started it sees its exit.
+    // A role that never registered is not part of the run, but whoever started it sees its exit.
     LeaveEnding(flags.ending, own);
     _exit(kExitFailed);
   }
@@ -286,8 +288,9 @@ void RoleRuntime::Rep::HandleFailure() {
   ExitAfterFailure(*answer, own);
 }
 
-// The coordinator was told of this role's failure, `own`. A peer that fails first breaks its
-// connections, and this failure may be no more than that: the coordinator knows.
+// Call after this role's failure, `own`, was reported to the coordinator. It may be only a
+// consequence: a peer that fails first breaks its connections. The coordinator knows which failure
+// came first.
 void RoleRuntime::Rep::ExitAfterFailure(const FailAnswer& answer, const Ending& own) {
   const Ending& told = answer.has_ending() ? answer.ending() : own;
   const int code = ExitCodeOf(answer.state(), told, role, flags.role_index);
@@ -302,7 +305,7 @@ void RoleRuntime::Rep::ExitAfterFailure(const FailAnswer& answer, const Ending& 
       if (code == kExitStartAgain) break;
       ExitNow(code, absl::StrCat("this generation is over: ", told.text()), told);
   }
-  // Its own, which is logged already.
+  // The failure is this role's own, which is logged already.
   LeaveEnding(flags.ending, told);
   _exit(code);
 }
@@ -317,8 +320,8 @@ void RoleRuntime::Rep::SendHeartbeat() {
     request.set_knows_members(!members.empty());
   }
   {
-    // Locked during the call, so that ~ProgressRegistration waits for it: the objects that the
-    // source refers to may be destroyed right after.
+    // Stays locked during the call, so that ~ProgressRegistration waits for it: the objects that
+    // the source refers to may be destroyed right after.
     MutexLock lock(&progress_mutex);
     if (progress_source) progress_source(&request);
   }
@@ -343,7 +346,7 @@ void RoleRuntime::Rep::SendHeartbeat() {
 void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& message) {
   if (absl::IsUnavailable(message.status()) || absl::IsDeadlineExceeded(message.status()) ||
       absl::IsCancelled(message.status())) {
-    return;  // CheckSilence decides how long that may go on
+    return;  // CheckSilence decides how long this may continue
   }
   if (!message.ok()) {
     const bool again = absl::IsFailedPrecondition(message.status());
@@ -360,7 +363,7 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
   ExitIfOver(answer);
   {
     MutexLock lock(&mutex);
-    // They stay as they are, and come only until this process has them.
+    // Members do not change, and the coordinator sends them only until this process has them.
     if (members.empty()) members.assign(answer.members().begin(), answer.members().end());
   }
   {

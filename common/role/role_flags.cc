@@ -1,100 +1,62 @@
 #include "common/role/role_flags.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/config/text_format.h"
 
 namespace satrap {
-namespace {
 
-// A flag that a program knows: its name without dashes, and where its value goes.
-using KnownFlags = std::vector<std::pair<absl::string_view, std::string*>>;
-
-// The names, for a message.
-std::string NamesOf(const KnownFlags& known) {
-  return absl::StrJoin(known, ", ", [](std::string* text, const auto& flag) {
-    absl::StrAppend(text, "--", flag.first);
-  });
+std::vector<Flag> RoleFlags::Table() {
+  return {
+      NumberFlag("role_index", "N", "which replica of its role", &role_index, 0),
+      Required(TextFlag("coordinator", "ADDRESS", "where the coordinator serves", &coordinator)),
+      TextFlag("listen", "ADDRESS", "where this role serves", &listen),
+      TextFlag("advertise", "ADDRESS", "where peers reach it (default: --listen)", &advertise),
+      TextFlag("ending", "PATH", "the file in which it leaves its Ending", &ending),
+  };
 }
 
-// Takes `--name=value` and `--name value`.
-absl::Status TakeFlags(const std::vector<std::string>& args, const KnownFlags& known) {
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (!absl::StartsWith(args[i], "--")) {
-      return absl::InvalidArgumentError(absl::StrCat("'", args[i], "' is not a flag"));
-    }
-    const size_t equals = std::min(args[i].find('='), args[i].size());
-    const std::string name = args[i].substr(2, equals - 2);
-    const auto flag = std::find_if(known.begin(), known.end(),
-                                   [&name](const auto& each) { return each.first == name; });
-    if (flag == known.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("unknown flag --", name, "; this program takes ", NamesOf(known)));
-    }
-    if (equals == args[i].size() && i + 1 == args.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
-    }
-    if (!flag->second->empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("--", name, " is given twice"));
-    }
-    *flag->second = equals < args[i].size() ? args[i].substr(equals + 1) : args[++i];
-  }
-  return absl::OkStatus();
+std::vector<Flag> CoordinatorFlags::Table() {
+  Flag how =
+      TextFlag("ended", "TEXT", "how the generation before ended, an Ending in one line", nullptr);
+  how.take = [this](const std::string& text) {
+    const absl::Status status = ParseText(text, "--ended", &ended);
+    return status.ok() ? std::string() : absl::StrCat(": ", status.message());
+  };
+  return {
+      Required(TextFlag("config", "PATH", "the resolved job", &config)),
+      Required(TextFlag("listen", "ADDRESS", "where it serves", &listen)),
+      NumberFlag("role_index", "0", "launchers give every process one", &role_index, 0),
+      SwitchFlag("next_job", "the run is resumed with the job of --config", &next_job),
+      TextFlag("from", "CUT", "with --next_job: the cut to begin from (default: the newest)",
+               &from),
+      MayBeEmpty(std::move(how)),
+      MayBeEmpty(TextFlag("cause", "TEXT", "the text of that Ending", &cause)),
+      TextFlag("ending", "PATH", "the file in which it leaves its Ending", &ending),
+  };
 }
 
-absl::Status Missing(absl::string_view name) {
-  return absl::InvalidArgumentError(absl::StrCat("--", name, " is missing"));
-}
-
-}  // namespace
-
-absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args) {
+absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args,
+                                         const std::vector<Flag>& own) {
   RoleFlags flags;
-  std::string role_index;
-  RETURN_IF_ERROR(TakeFlags(args, {{"role_index", &role_index},
-                                   {"coordinator", &flags.coordinator},
-                                   {"listen", &flags.listen},
-                                   {"advertise", &flags.advertise},
-                                   {"ending", &flags.ending}}));
-  if (flags.coordinator.empty()) return Missing("coordinator");
-  if (!role_index.empty() &&
-      (!absl::SimpleAtoi(role_index, &flags.role_index) || flags.role_index < 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--role_index: '", role_index, "' is not a number >= 0"));
-  }
+  std::vector<Flag> table = flags.Table();
+  table.insert(table.end(), own.begin(), own.end());
+  RETURN_IF_ERROR(ParseOnlyFlags(args, table));
   if (flags.advertise.empty()) flags.advertise = flags.listen;
   return flags;
 }
 
 absl::StatusOr<CoordinatorFlags> ParseCoordinatorFlags(const std::vector<std::string>& args) {
   CoordinatorFlags flags;
-  std::vector<std::string> with_values = args;
-  std::string role_index;  // there is one coordinator; launchers give every process its index
-  std::string ended;
-  std::string cause;
-  flags.next_job = std::erase(with_values, "--next_job") > 0;
-  RETURN_IF_ERROR(TakeFlags(with_values, {{"config", &flags.config},
-                                          {"role_index", &role_index},
-                                          {"listen", &flags.listen},
-                                          {"from", &flags.from},
-                                          {"ended", &ended},
-                                          {"cause", &cause},
-                                          {"ending", &flags.ending}}));
-  if (flags.config.empty()) return Missing("config");
-  if (flags.listen.empty()) return Missing("listen");
+  RETURN_IF_ERROR(ParseOnlyFlags(args, flags.Table()));
   if (!flags.from.empty() && !flags.next_job) {
     return absl::InvalidArgumentError("--from needs --next_job");
   }
-  RETURN_IF_ERROR(ParseText(ended, "--ended", &flags.ended));
-  if (!cause.empty()) flags.ended.set_text(cause);
+  if (!flags.cause.empty()) flags.ended.set_text(flags.cause);
   return flags;
 }
 

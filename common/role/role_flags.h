@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/flags/flags.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 
@@ -21,17 +22,19 @@ namespace satrap {
 
 struct RoleFlags {
   int role_index = 0;       // 0 .. replicas - 1
-  std::string coordinator;  // an address that gRPC takes; required
+  std::string coordinator;  // the coordinator's address, as gRPC takes it; required
   std::string listen;       // where this role serves; empty for roles that serve nothing
-  // Where peers reach this role. Default: `listen`. For the NN worker, which serves nothing, the
+  // Where peers reach this role. Default: `listen`. The NN worker serves nothing; there it is the
   // host name or IP address that collectives bind to.
   std::string advertise;
   std::string ending;  // the file in which this process leaves its Ending (ending.h); empty: none
+  std::vector<Flag> Table();
 };
 
-// Takes `--name=value` and `--name value`. INVALID_ARGUMENT names a flag that is unknown, missing,
-// given twice or without a value. `args` does not include the program's name.
-absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args);
+// `args` does not include the program's name. `own` are the flags that the role has besides these.
+// Errors as ParseOnlyFlags (common/flags/flags.h).
+absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args,
+                                         const std::vector<Flag>& own = {});
 
 struct CoordinatorFlags {
   // The resolved job's file; required. A resumed run takes its job from its log, and only run_dir
@@ -42,22 +45,25 @@ struct CoordinatorFlags {
   // `from` (a name in RUN/checkpoints or a path to one; empty: the newest).
   bool next_job = false;
   std::string from;  // only with next_job
-  // How the generation before ended: --ended is the message without its text, as protobuf text in
+  // How the generation before ended: --ended is the message without its text, as protobuf text on
   // one line, and --cause is the text. Both may be missing.
   Ending ended;
+  std::string cause;
   std::string ending;  // as in RoleFlags
+  int role_index = 0;  // not used: there is one coordinator
+  std::vector<Flag> Table();
 };
 
-// Errors as ParseRoleFlags. --next_job takes no value.
+// Errors as ParseRoleFlags.
 absl::StatusOr<CoordinatorFlags> ParseCoordinatorFlags(const std::vector<std::string>& args);
 
 // "data_loader", "embedding_worker", "embedding_ps", "nn_worker", "coordinator".
 absl::string_view RoleName(Role role);
 
-// "nn_worker 1"; "coordinator", of which there is one.
+// "nn_worker 1", but "coordinator", of which there is only one.
 std::string MemberName(Role role, int index);
 
-// How many processes of `role` the job has, and how many threads the pool of each has.
+// How many processes of `role` the job has, and how many threads the pool of each one has.
 int ReplicasOf(Role role, const JobConfig& job);
 int ThreadsOf(Role role, const JobConfig& job);
 

@@ -43,7 +43,8 @@ TEST(ParseRoleFlags, NamesTheFlagThatIsWrong) {
   EXPECT_THAT(ErrorOf({"--coordinator=a", "--coordinator=b"}), HasSubstr("twice"));
   EXPECT_THAT(ErrorOf({"--coordinator"}), HasSubstr("needs a value"));
   EXPECT_THAT(ErrorOf({"coordinator=a"}), HasSubstr("'coordinator=a' is not a flag"));
-  EXPECT_THAT(ErrorOf({"--coordinator=b", "--role_index=-1"}), HasSubstr("'-1' is not a number"));
+  EXPECT_THAT(ErrorOf({"--coordinator=b", "--role_index=-1"}),
+              HasSubstr("--role_index -1 is not a whole number >= 0"));
 }
 
 TEST(ParseCoordinatorFlags, TakesAJobAndWhereToListen) {
@@ -66,7 +67,7 @@ TEST(ParseCoordinatorFlags, TakesHowTheGenerationBeforeEnded) {
   EXPECT_EQ(flags->ended.origin().index(), 1u);
   EXPECT_EQ(flags->ended.text(), "a PS was killed");
   EXPECT_THAT(CoordinatorErrorOf({"--config=a", "--listen=b", "--ended=whi: 1"}),
-              HasSubstr("--ended:1:"));
+              HasSubstr("--ended whi: 1: --ended:1:"));
 }
 
 TEST(ParseCoordinatorFlags, TakesTheNextJobAndTheCutItBeginsFrom) {

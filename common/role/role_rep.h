@@ -1,4 +1,5 @@
-// The inside of RoleRuntime: role_control.cc has its control thread, role_runtime.cc the rest.
+// The implementation of RoleRuntime: role_control.cc has its control thread, role_runtime.cc the
+// rest.
 
 #ifndef SATRAP_COMMON_ROLE_ROLE_REP_H_
 #define SATRAP_COMMON_ROLE_ROLE_REP_H_
@@ -13,11 +14,14 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "common/chunk/chunk.h"
+#include "common/chunk/chunked_handler.h"
 #include "common/role/ending.h"
 #include "common/role/random_id.h"
 #include "common/role/role_runtime.h"
 #include "common/rpc/endpoints.h"
 #include "common/rpc/grpc_channel.h"
+#include "common/rpc/grpc_server.h"
 #include "common/thread/mutex.h"
 #include "common/thread/thread_pool_executor.h"
 
@@ -34,17 +38,17 @@ struct RoleRuntime::Rep {
 
   absl::Status Register();
   absl::StatusOr<RegisterAnswer> AwaitPlace(const RegisterRequest& request);
-  // Ends the process without destructors, because other threads may be using anything. `message`
-  // goes to the log, and `ending` is left for whoever has started the process.
+  // Ends the process without destructors, because other threads may be using anything. Logs
+  // `message`, and leaves `ending` for whoever started the process.
   [[noreturn]] void ExitNow(int code, absl::string_view message, const Ending& ending);
-  // As that, with an ending of this process whose text is `message`.
+  // The same with an ending of this process whose text is `message`.
   [[noreturn]] void ExitNow(int code, Ending::Why why, absl::string_view message);
-  // Returns false and does nothing if the run has finished: peers then go away, and calls to them
-  // fail, in any order.
+  // Returns false and does nothing if the run has finished: then peers end in any order, and calls
+  // to them fail.
   bool ReportFailure(absl::Status status);
   void Wake();
 
-  // The control thread: signals, failures, heartbeats, the end.
+  // The control thread: it handles signals, failures, heartbeats and the end.
   void Control();
   int64_t WaitMs(int64_t now_ms);
   void HandleSignal();
@@ -64,25 +68,29 @@ struct RoleRuntime::Rep {
   MetricsRegistry metrics;
   std::unique_ptr<MetricsServer> metrics_server;
   const uint64_t incarnation = RandomId();
-  // Set by Register, before `registered`; constant afterwards.
+  // Register sets these before `registered`; they are constant afterwards.
   Envelope envelope;
   RegisterAnswer registration;
   std::unique_ptr<KillPoints> kill_points;
   rpc::EndpointOptions endpoint_options;
   std::unique_ptr<ThreadPoolExecutor> executor;
+  // Handles messages that peers send in chunks.
+  const std::shared_ptr<rpc::ChunkMemory> chunk_memory =
+      std::make_shared<rpc::ChunkMemory>(rpc::kLargestMessageBytes);
+  std::unique_ptr<rpc::ChunkedHandler> handler;  // outlives the server
   std::unique_ptr<rpc::GrpcServer> server;
 
   int signal_fd = -1;
   int wake_fd = -1;
   std::thread control;
 
-  // Touched by the control thread alone.
+  // Used by the control thread only.
   int64_t last_answer_ms = 0;
   int64_t next_heartbeat_ms = 0;
   int64_t finished_ms = 0;
   bool heartbeat_in_flight = false;
-  int64_t stop_deadline_ms = 0;  // 0: nobody has asked this process to stop
-  bool stop_wish_open = false;   // the coordinator does not know it yet
+  int64_t stop_deadline_ms = 0;  // 0: this process has not been asked to stop
+  bool stop_wish_open = false;   // the coordinator does not know the wish yet
   bool stop_wish_in_flight = false;
 
   Mutex mutex;
@@ -97,14 +105,14 @@ struct RoleRuntime::Rep {
   absl::optional<absl::Status> stop_wish_answer GUARDED_BY(mutex);
   std::vector<Member> members GUARDED_BY(mutex);
   uint64_t order_fingerprint GUARDED_BY(mutex) = 0;
-  std::map<std::string, std::unique_ptr<rpc::GrpcChannel>> channels GUARDED_BY(mutex);
+  std::map<std::string, std::unique_ptr<rpc::Channel>> channels GUARDED_BY(mutex);
 
   Mutex progress_mutex;
   ProgressSource progress_source GUARDED_BY(progress_mutex);
   std::function<void(const CutWish&)> wish_sink GUARDED_BY(progress_mutex);
   std::function<void(const DealtPartition&)> dealt_sink GUARDED_BY(progress_mutex);
 
-  // Last, so that they are destroyed first: their callbacks use the members above.
+  // These come last, so that they are destroyed first: their callbacks use the members above.
   std::unique_ptr<rpc::GrpcChannel> coordinator_channel;
   std::unique_ptr<CoordinatorClient> coordinator;
 };

@@ -14,11 +14,13 @@
 #include "common/base/check.h"
 #include "common/base/process_memory.h"
 #include "common/base/status_macros.h"
+#include "common/chunk/chunked_channel.h"
 #include "common/numeric/denormals.h"
 #include "common/role/cause_table.h"
 #include "common/role/process_end.h"
 #include "common/role/process_limits.h"
 #include "common/role/role_rep.h"
+#include "common/rpc/timeouts.h"
 #include "common/thread/clock.h"
 
 namespace satrap {
@@ -36,7 +38,7 @@ absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const
   sigaddset(&signals, SIGINT);
   CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
   signal(SIGPIPE, SIG_IGN);
-  // A file at its size limit is an error of the write, which abandons a cut as a full disk does.
+  // A write to a file at its size limit then fails, and abandons a cut as a full disk does.
   signal(SIGXFSZ, SIG_IGN);
 
   ASSIGN_OR_RETURN(Logger logger,
@@ -51,7 +53,8 @@ absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const
   CHECK(rep->signal_fd >= 0 && rep->wake_fd >= 0) << std::strerror(errno);
   rep->last_answer_ms = MonotonicMs();
   rep->control = std::thread([raw = rep.get()] { raw->Control(); });
-  // After the control thread, so that a signal ends a process that waits for its coordinator.
+  // The control thread already runs, so that a signal ends a process that waits for its
+  // coordinator.
   RETURN_IF_ERROR(rep->Register());
   return std::unique_ptr<RoleRuntime>(new RoleRuntime(std::move(rep)));
 }
@@ -99,9 +102,21 @@ void RoleRuntime::ExitUnlessOk(const absl::Status& status) {
   while (true) pause();
 }
 
-absl::Status RoleRuntime::Serve(std::initializer_list<rpc::GrpcServer::Service> services) {
+absl::Status RoleRuntime::Serve(absl::Span<const rpc::Method> methods, rpc::Handler* handler) {
   CHECK(rep_->server == nullptr) << "Serve is called once";
   if (rep_->flags.listen.empty()) return absl::InvalidArgumentError("--listen is missing");
+  rpc::ChunkedHandler::Options options;
+  options.limits.max_message_bytes = rep_->endpoint_options.max_message_bytes;
+  options.memory = rep_->chunk_memory;
+  // As long as a sender waits for a sign of life, which is also how long a chunk may take.
+  const auto chunk_bytes = static_cast<size_t>(options.limits.max_message_bytes);
+  options.deadline_us =
+      (rpc::RpcTimeouts().silence_timeout_ms + rpc::RpcTimeouts::TransferMs(chunk_bytes)) * 1000;
+  options.first_transfer = RandomId();
+  rep_->handler = std::make_unique<rpc::ChunkedHandler>(handler, methods, rep_->executor.get(),
+                                                        std::move(options));
+  const rpc::GrpcServer::Service services[] = {{methods, rep_->handler.get()},
+                                               {rpc::kChunkMethods, rep_->handler.get()}};
   ASSIGN_OR_RETURN(rep_->server,
                    rpc::GrpcServer::Start(rep_->flags.listen, rep_->endpoint_options, services));
   return absl::OkStatus();
@@ -128,7 +143,7 @@ absl::Status RoleRuntime::Join() {
     while (rep_->state == STARTING) rep_->changed.Wait(&rep_->mutex);
     over = rep_->state == FINISHED;
   }
-  // The coordinator was started again, or this role, after the end.
+  // The coordinator, or this role, was started again after the end.
   if (over) rep_->ExitNow(0, Ending::OTHER, "the run has finished already");
   NowDoing("takes part in the run");
   rep_->logger.Info("every role is ready");
@@ -150,14 +165,19 @@ rpc::Channel* RoleRuntime::ChannelTo(Role role, int index,
                                      std::shared_ptr<BufferAllocator> allocator) {
   const std::string address = AddressOf(role, index);
   MutexLock lock(&rep_->mutex);
-  std::unique_ptr<rpc::GrpcChannel>& channel = rep_->channels[MemberName(role, index)];
+  std::unique_ptr<rpc::Channel>& channel = rep_->channels[MemberName(role, index)];
   if (channel == nullptr) {
     rpc::EndpointOptions options = rep_->endpoint_options;
-    options.payload_allocator = std::move(allocator);
+    options.payload_allocator = allocator;
     auto created = rpc::GrpcChannel::Create(address, options);
     CHECK(created.ok()) << MemberName(role, index) << " at '" << address
                         << "': " << created.status().ToString();
-    channel = *std::move(created);
+    rpc::ChunkedChannel::Options chunks;
+    chunks.limits.max_message_bytes = options.max_message_bytes;
+    chunks.memory = rep_->chunk_memory;
+    chunks.first_transfer = RandomId();
+    chunks.payload_allocator = std::move(allocator);
+    channel = std::make_unique<rpc::ChunkedChannel>(*std::move(created), std::move(chunks));
   }
   return channel.get();
 }
@@ -174,7 +194,7 @@ void RoleRuntime::WaitForFinish(const std::function<void()>& stop_engine) {
     while (rep_->state != FINISHED) rep_->changed.Wait(&rep_->mutex);
   }
   if (stop_engine) stop_engine();
-  std::map<std::string, std::unique_ptr<rpc::GrpcChannel>> channels;
+  std::map<std::string, std::unique_ptr<rpc::Channel>> channels;
   {
     MutexLock lock(&rep_->mutex);
     channels.swap(rep_->channels);
@@ -185,16 +205,17 @@ void RoleRuntime::WaitForFinish(const std::function<void()>& stop_engine) {
 }
 
 int RunRole(Role role, int argc, char** argv,
-            absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body) {
+            absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body,
+            const std::vector<Flag>& own) {
   KeepFreedMemory();
-  SetFlushToZero();  // the main thread makes model values too: rows, initial weights
-  const auto flags = ParseRoleFlags(std::vector<std::string>(argv + 1, argv + argc));
-  // To stderr, because Start may fail before there is a log.
+  SetFlushToZero();  // the main thread also computes model values: rows, initial weights
+  const auto flags = ParseRoleFlags(std::vector<std::string>(argv + 1, argv + argc), own);
+  // Prints to stderr, because Start may fail before there is a log.
   const auto start_failed = [role, &flags](const absl::Status& status) {
     fprintf(stderr, "error: %s: %s\n", std::string(RoleName(role)).c_str(),
             std::string(status.message()).c_str());
     if (flags.ok()) LeaveEnding(flags->ending, FailureOf(role, flags->role_index, status));
-    // There is no coordinator, or it is another generation's: the next one may be right.
+    // There is no coordinator, or it belongs to another generation: the next one may be right.
     const Ending failure = FailureOf(role, 0, status);
     const bool again =
         absl::IsFailedPrecondition(status) || !NoRestartCures(failure, /*before=*/Ending());

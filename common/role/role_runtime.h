@@ -1,6 +1,6 @@
-// A RoleRuntime is what the process of every role has around its engine: flags, the job, log,
-// metrics endpoint, server, the coordinator's heartbeats, connections to the peers, and the end.
-// A role's main is
+// A RoleRuntime is everything that the process of a role has around its engine: flags, the job,
+// log, metrics endpoint, server, heartbeats to the coordinator, connections to the peers, and the
+// end. A role's main is
 //
 //     absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
 //       PsEngine engine(runtime.job(), runtime.envelope(), runtime.executor());
@@ -16,23 +16,24 @@
 // envelope that every call carries, the job, and the cut to begin from. Only then can an engine be
 // made. Heartbeats run from here on. Join tells the coordinator, by heartbeat, that this role is
 // ready, and waits until all are; from here on the addresses of the members are known. A role whose
-// engine needs its peers joins first, makes its channels and engine, and serves then. Calls from
-// peers that come in between find no server and are repeated.
+// engine needs its peers joins first, makes its channels and engine, and then serves. Calls from
+// peers that come before that find no server and are repeated.
 //
-// Endings. FINISHED at the coordinator lets WaitForFinish return, and the process exits with 0.
+// Endings. If the coordinator says FINISHED, WaitForFinish returns, and the process exits with 0.
 // Every other ending logs its reason, leaves an Ending (ending.h) and exits the process from the
-// runtime's control thread, whatever other threads are doing, without destructors: write a file
+// runtime's control thread, whatever other threads are doing, without destructors. So write a file
 // that must not be left half written under another name, and rename it. Exit codes:
-//   0       STOPPED at the coordinator; a run that has finished before this process joined it.
-//   1, 77   FAILED at the coordinator, which is told of a failure given to failure_sink first and
-//           says what that ends; 1: by this process. 1: one built from other sources.
-//   75, 76  RESTARTING there; 75: by this process. 75: 8 s without an answer from there; another
-//           run's or generation's coordinator or peer; a coordinator that does not know this
-//           process.
+//   0       The coordinator says STOPPED; or the run had finished before this process joined it.
+//   1, 77   The coordinator says FAILED. It is first told of a failure given to failure_sink, and
+//           answers how the run ends. 1: by this process. 1: a process built from other sources.
+//   75, 76  The coordinator says RESTARTING. 75: by this process. 75: no answer from it for 8 s;
+//           a coordinator or peer of another run or generation; a coordinator that does not know
+//           this process.
 //
-// Signals. The first SIGTERM asks the coordinator to stop the run, and this process serves on until
-// that has its last cut, or stop_seconds and a little have passed (75). A second one, and a SIGINT,
-// exit with 0 at once. The local launcher, which asks the coordinator itself, sends SIGKILL.
+// Signals. The first SIGTERM asks the coordinator to stop the run, and this process continues to
+// serve until the run has its last cut, or until stop_seconds and a little more have passed (75). A
+// second SIGTERM, or a SIGINT, exits with 0 at once. The local launcher asks the coordinator
+// itself, and sends SIGKILL.
 //
 // Thread-safe, but Serve, Join and WaitForFinish are for the main thread.
 
@@ -40,19 +41,18 @@
 #define SATRAP_COMMON_ROLE_ROLE_RUNTIME_H_
 
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/log/log.h"
 #include "common/metrics/metrics.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/kill_points.h"
 #include "common/role/role_flags.h"
-#include "common/rpc/grpc_server.h"
 #include "common/rpc/rpc.h"
 #include "common/thread/executor.h"
 #include "proto/control.pb.h"
@@ -65,9 +65,9 @@ class RoleRuntime {
   struct Rep;
 
  public:
-  // Starts log and metrics endpoint, registers at the coordinator, which may start up to a minute
-  // later, and starts the job's executor. Errors as CoordinatorClient::Register. Handles SIGTERM
-  // and SIGINT from here on. REQUIRES: no other thread has been started in this process
+  // Starts the log and the metrics endpoint, registers at the coordinator, which may start up to a
+  // minute later, and starts the job's executor. Errors as CoordinatorClient::Register. From here
+  // on SIGTERM and SIGINT are handled. REQUIRES: no other thread has been started in this process
   static absl::StatusOr<std::unique_ptr<RoleRuntime>> Start(Role role, const RoleFlags& flags);
   ~RoleRuntime();
 
@@ -75,34 +75,37 @@ class RoleRuntime {
   const RoleFlags& flags() const;
   int index() const;                 // of this replica in its role
   const Envelope& envelope() const;  // what every call of this generation carries
-  // The folder of the cut that this generation begins from. All empty if it begins from nothing.
+  // The folder of the cut that this generation begins from. This and the next two are empty if it
+  // begins from nothing.
   const std::string& cut_folder() const;
   const RunPosition& position() const;
   const LedgerState& ledger() const;   // data loaders and rank 0 only
-  uint64_t order_fingerprint() const;  // of the run's cuts. REQUIRES: after Join
-  // `sink` gets each wish for a cut, or partition dealt to any loader, that a heartbeat brings,
-  // again and again, from a thread of the runtime; it must not block. Null removes it after a
-  // running call.
+  uint64_t order_fingerprint() const;  // that of the run's cuts. REQUIRES: after Join
+  // `sink` gets each wish for a cut, or partition dealt to any loader, that a heartbeat brings. It
+  // may get the same one several times, is called on a thread of the runtime, and must not block.
+  // Null removes it, after waiting for a call that is running.
   void SetWishSink(std::function<void(const CutWish&)> sink);
   void SetDealtSink(std::function<void(const DealtPartition&)> sink);
   KillPoints* kill_points();  // end this process where the job says so
   Executor* executor();       // `threads` of the role's section in the job; outlives any engine
   const Logger& logger() const;
   MetricsRegistry* metrics();
-  // For engines: a call with an error ends this process. Never blocks; the first error counts.
+  // Engines call this sink with an error, which ends this process. Never blocks; the first error
+  // counts.
   std::function<void(absl::Status)> failure_sink();
   // Returns if `status` is OK. Otherwise ends the process as an error of the body would, but
-  // without unwinding: peers would notice what that destroys (a collective) before this role tells
-  // why.
+  // without unwinding: peers would notice the objects that this destroys (such as a collective)
+  // before this role reports why.
   void ExitUnlessOk(const absl::Status& status);
 
-  // Starts the server at flags().listen, once. Handlers must live until WaitForFinish has returned.
+  // Starts the server of `methods` at flags().listen, once; large messages come and go in chunks
+  // (common/chunk/chunked_handler.h). `handler` must live until WaitForFinish has returned.
   // FAILED_PRECONDITION if the address is in use; INVALID_ARGUMENT if there is no --listen.
-  absl::Status Serve(std::initializer_list<rpc::GrpcServer::Service> services);
+  absl::Status Serve(absl::Span<const rpc::Method> methods, rpc::Handler* handler);
 
   // Fills in a heartbeat's report of progress, once a second; must not block.
   using ProgressSource = std::function<void(HeartbeatRequest*)>;
-  // Removes the source when it goes, after waiting for a call that is running.
+  // Its destructor removes the source, after waiting for a call that is running.
   class ProgressRegistration {
    public:
     ~ProgressRegistration();
@@ -114,28 +117,30 @@ class RoleRuntime {
     explicit ProgressRegistration(Rep* rep) : rep_(rep) {}
     Rep* const rep_;
   };
-  // It must not outlive the runtime, nor anything the source refers to. REQUIRES: one at a time
+  // The registration must not outlive the runtime, nor anything that the source refers to.
+  // REQUIRES: one at a time
   [[nodiscard]] ProgressRegistration SetProgressSource(ProgressSource source);
 
-  // Reports this role as ready and waits until every role of the job is. Does not return if the
-  // run ends before. REQUIRES: at most once
+  // Reports this role as ready and waits until every role of the job is. Does not return if the run
+  // ends first. REQUIRES: at most once
   absl::Status Join();
 
-  // The member's address (flags.advertise of that process). REQUIRES: after Join; the job has it
+  // The member's address (flags.advertise of its process). REQUIRES: after Join; the job has this
+  // member
   std::string AddressOf(Role role, int index) const;
   // A connection to a member, owned by the runtime. The first call's `allocator` is
   // EndpointOptions'.
   rpc::Channel* ChannelTo(Role role, int index, std::shared_ptr<BufferAllocator> allocator = {});
-  // For LeaseSplit. For other calls use coordinator() and the methods of this class.
+  // Only for LeaseSplit. For other calls use coordinator() and the methods of this class.
   rpc::Channel* coordinator_channel();
   CoordinatorClient* coordinator();  // for blocking calls: the rendezvous of collectives
 
-  // For rank 0. All roles then see FINISHED and exit with 0.
+  // Rank 0 calls this. All roles then see FINISHED and exit with 0.
   absl::Status Finish(const RunResult& result);
 
   // Waits for FINISHED, calls `stop_engine` if given, stops server and executor and closes all
   // channels to peers. Afterwards nothing reaches an engine. `stop_engine` is for engines that call
-  // peers from threads of their own, which must have stopped when it returns.
+  // peers from their own threads: these must have stopped when it returns.
   void WaitForFinish(const std::function<void()>& stop_engine = nullptr);
 
  private:
@@ -143,11 +148,13 @@ class RoleRuntime {
   const std::unique_ptr<Rep> rep_;
 };
 
-// Parses the flags, starts the runtime and calls `body`. Returns 0 if that returned OK. Otherwise
-// its error ends the process as above, after the objects of `body` (ExitUnlessOk avoids it).
+// Parses the flags, starts the runtime and calls `body`. Returns 0 if `body` returned OK. Otherwise
+// its error ends the process as above, after the objects of `body` are destroyed (ExitUnlessOk
+// avoids that). `own` are flags that the role has besides RoleFlags.
 // REQUIRES: no other thread has been started in this process
 int RunRole(Role role, int argc, char** argv,
-            absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body);
+            absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body,
+            const std::vector<Flag>& own = {});
 
 }  // namespace satrap
 

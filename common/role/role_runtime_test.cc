@@ -1,4 +1,4 @@
-// How a role's process ends, and what it knows of its run.
+// How a role's process ends, and what it knows about its run.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -45,7 +45,7 @@ TEST_F(RoleRuntimeTest, TheMainThreadFlushesDenormalsToZero) {
               ::testing::ExitedWithCode(0), "");
 }
 
-// What a role loads before it is ready may take longer than the coordinator waits for a heartbeat.
+// Before it is ready, a role may load for longer than the coordinator waits for a heartbeat.
 TEST_F(RoleRuntimeTest, ARoleHasItsRunAndSendsHeartbeatsBeforeItIsReady) {
   EXPECT_EXIT(RunCase(
                   [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
@@ -235,7 +235,7 @@ TEST_F(RoleRuntimeTest, AnErrorOfTheBodyIsAFailure) {
       ::testing::ExitedWithCode(1), "error +nn_worker/0 no such model");
 }
 
-// Ends the process with another code than the runtime does.
+// When destroyed, it ends the process with a code that the runtime does not use.
 struct ExitsWhenItGoes {
   ~ExitsWhenItGoes() { _exit(7); }
 };
@@ -254,7 +254,7 @@ TEST_F(RoleRuntimeTest, AFailureAfterAnothersIsLoggedAsItsEcho) {
   EXPECT_EQ(Left().text(), "nn_worker 1: the model is damaged");
 }
 
-// Whose failure it is stands in the origin alone.
+// Only the origin says whose failure it is.
 TEST_F(RoleRuntimeTest, WordsInTheTextOfAnEndingMakeNoEchoAndNoFailureOfOnesOwn) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                 const absl::Status joined = runtime.Join();
@@ -342,7 +342,8 @@ int64_t SleepsIn300Ms(RoleRuntime& runtime) {
 
 // Prints "few sleeps" if the threads of this process slept fewer than 100 times in one of five
 // windows of 300 ms, else "many sleeps". A thread that polls each millisecond sleeps more often in
-// every window; what a process does once, as gRPC does at its start, is in the first ones only.
+// every window. What a process does only once, as gRPC does at its start, is only in the first
+// windows.
 void PrintWhetherSleepsAreFew(RoleRuntime& runtime) {
   int64_t least = SleepsIn300Ms(runtime);
   for (int i = 1; i < 5 && least >= 100; ++i) least = std::min(least, SleepsIn300Ms(runtime));
@@ -357,7 +358,7 @@ TEST_F(RoleRuntimeTest, DealtPartitionsComeAgainUntilTheyAreKnown) {
                     [&](HeartbeatRequest* request) { request->set_known_partitions(known); });
                 runtime.SetDealtSink([&](const DealtPartition& dealt) {
                   if (dealt.loader() != 1 || dealt.split() != (calls % 2 == 0 ? 2 : 3)) abort();
-                  // The first answer is lost on this loader.
+                  // This loader loses the first answer.
                   if (++calls > 2) ++known;
                 });
                 coordinator.Deal({2, 3});
@@ -391,7 +392,7 @@ TEST_F(RoleRuntimeTest, NothingPollsWhileTheCoordinatorIsSilent) {
                 if (!joined.ok()) return joined;
                 coordinator.FallSilent();
                 coordinator.AwaitUnanswered(1);
-                // Until the next heartbeat is overdue.
+                // Waits until the next heartbeat is overdue.
                 for (int i = 0; i < 4; ++i) SleepsIn300Ms(runtime);
                 PrintWhetherSleepsAreFew(runtime);
                 _exit(0);
@@ -421,7 +422,7 @@ TEST_F(RoleRuntimeTest, ASilentCoordinatorEndsTheProcess) {
   EXPECT_TRUE(IsOf(Left(), NN_WORKER, 0));
 }
 
-// A process whose command line names no coordinator.
+// Runs a process whose command line names no coordinator.
 [[noreturn]] void RunWithoutCoordinator() {
   std::string args[] = {"nn_worker", "--role_index=0"};
   char* argv[] = {args[0].data(), args[1].data()};

@@ -1,4 +1,4 @@
-// What signals do to a role's process.
+// How signals affect a role's process.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -62,7 +62,7 @@ TEST_F(RoleRuntimeTest, ARunThatDoesNotStopInTimeIsNotWaitedFor) {
               ::testing::ExitedWithCode(kExitStartAgain), "did not stop within stop_seconds");
 }
 
-// As a quota or `ulimit -f` set it. The limit is the death test's own process's.
+// A quota or `ulimit -f` sets such a limit. It applies only to the process of the death test.
 TEST_F(RoleRuntimeTest, AFileAtItsSizeLimitIsAFailedWriteAndNotADeath) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
                 const rlimit limit = {4096, RLIM_INFINITY};

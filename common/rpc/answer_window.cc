@@ -28,15 +28,15 @@ struct AnswerWindow::Rep : std::enable_shared_from_this<AnswerWindow::Rep> {
     Callback respond;
   };
   struct Call {
-    absl::optional<absl::StatusOr<Message>> answer;  // none: it runs
+    absl::optional<absl::StatusOr<Message>> answer;  // none while the call runs
     std::vector<Waiter> waiters;                     // none once there is an answer
   };
 
   Rep(Executor* executor, int64_t hold_us, Keeping keeping)
       : executor(executor), hold_us(hold_us), keeping(keeping) {}
 
-  // The sender will not repeat calls below `oldest`, so their answers go. Calls that still run stay
-  // until they finish.
+  // The sender will not repeat calls below `oldest`, so their answers are dropped. Calls that still
+  // run stay until they finish.
   void DropBelow(uint64_t oldest) REQUIRES(mutex) {
     if (oldest <= oldest_open) return;
     oldest_open = oldest;
@@ -86,7 +86,7 @@ struct AnswerWindow::Rep : std::enable_shared_from_this<AnswerWindow::Rep> {
   const Keeping keeping;
   mutable Mutex mutex;
   uint64_t oldest_open GUARDED_BY(mutex) = 1;
-  // Answered calls from oldest_open on, and all that run.
+  // Answered calls from oldest_open on, and every call that still runs.
   absl::btree_map<uint64_t, Call> calls GUARDED_BY(mutex);
   bool timer_set GUARDED_BY(mutex) = false;
 };
@@ -95,8 +95,9 @@ AnswerWindow::AnswerWindow(Executor* executor, int64_t hold_us, Keeping keeping)
     : rep_(std::make_shared<Rep>(executor, hold_us, keeping)) {}
 
 AnswerWindow::~AnswerWindow() {
-  // A timer's task may keep the rep alive for a moment longer, but the responders must go with the
-  // window. They are destroyed after the lock was released, because that may answer calls.
+  // A timer's task may keep the rep alive for a moment longer, but the responders must be destroyed
+  // with the window. That happens after the lock is released, because destroying a responder may
+  // answer its call.
   absl::btree_map<uint64_t, Rep::Call> calls;
   MutexLock lock(&rep_->mutex);
   calls.swap(rep_->calls);
@@ -144,8 +145,9 @@ void AnswerWindow::Finish(uint64_t number, absl::StatusOr<Message> answer) {
     CHECK(call != rep_->calls.end() && !call->second.answer.has_value())
         << "call " << number << " does not run";
     waiters.swap(call->second.waiters);
-    // The sender may have closed the number while the call ran; then no attempt follows. An answer
-    // that finds no attempt (all of them were told WAIT) is kept in any case, for the next one.
+    // If the sender closed the number while the call ran, no attempt follows. An answer for which
+    // no attempt is waiting (all of them were answered WAIT) is kept, whatever `keeping` says, for
+    // the next one.
     const bool delivered = rep_->keeping == Keeping::kUntilDelivered && !waiters.empty();
     if (number < rep_->oldest_open || delivered) {
       rep_->calls.erase(call);

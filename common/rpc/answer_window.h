@@ -1,13 +1,13 @@
 // An AnswerWindow runs each call that one sender makes by one method on one stream exactly once,
 // however often the network repeats, delays and reorders its attempts (docs/consistency.md).
 //
-// The sender numbers its calls from 1 and sends with each attempt the oldest number that is still
-// open at its side (call_numbers.h). The window keeps the answers from the largest of those on:
+// The sender numbers its calls from 1. Each attempt carries the oldest number that is still open at
+// the sender (call_numbers.h), and the window keeps the answers from the largest such number on:
 //   - a number that was never seen runs;
-//   - one that was never seen and comes without its payload is answered {outcome: RESEND} and
-//     leaves no trace, so that the next attempt, with the payload, runs;
-//   - a repeat of one that runs gets its answer when it is there;
-//   - a repeat of an answered one gets the kept answer;
+//   - a number that was never seen, but comes without its payload, is answered {outcome: RESEND}
+//     and leaves no trace, so that the next attempt, with the payload, runs;
+//   - a repeat of a running call gets the answer when the call has finished;
+//   - a repeat of an answered call gets the kept answer;
 //   - a number below the oldest open one is answered {outcome: OLD} and does nothing.
 // An attempt that has waited hold_us is answered {outcome: WAIT}. That is no answer: the call goes
 // on running and the sender repeats it, from then on without its payload.
@@ -17,10 +17,10 @@
 //   window->Finish(number, answer);
 //
 // Answers are kept from the sender's oldest open call to its newest one, so a sender bounds that
-// distance. A window of kUntilDelivered keeps an answer only until an attempt was there to take it,
-// and runs a later repeat again: for calls that change nothing and whose answers are large, because
-// one open call would keep the answers of all calls after it in memory. An error is an answer like
-// any other.
+// distance. A window of kUntilDelivered keeps an answer only until an attempt takes it, and runs a
+// later repeat again. It is for calls that change nothing and have large answers: in a window of
+// kUntilClosed one open call would keep the answers of all later calls in memory. An error is an
+// answer like any other.
 //
 // Thread-safe. Responders are called outside the lock, by whoever calls Admit or Finish, or on the
 // executor when the hold has passed.

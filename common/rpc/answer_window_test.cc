@@ -85,7 +85,7 @@ TEST_F(AnswerWindowTest, ARepeatOfARunningCallWaitsForItsAnswer) {
   EXPECT_EQ(TakeAnswers(), (Answers{"1:first", "1:first", "1:first"}));
 }
 
-// What is large must not pile up behind one call that stays open.
+// Large answers must not pile up in memory because one earlier call stays open.
 TEST_F(AnswerWindowTest, AWindowThatKeepsUntilDeliveredRunsALaterRepeatAgain) {
   window_ = std::make_unique<AnswerWindow>(&executor_, kHoldUs, Keeping::kUntilDelivered);
   Admit(1, 1);
@@ -102,7 +102,7 @@ TEST_F(AnswerWindowTest, AWindowThatKeepsUntilDeliveredRunsALaterRepeatAgain) {
 TEST_F(AnswerWindowTest, AWindowThatKeepsUntilDeliveredKeepsWhatNoAttemptWaitedFor) {
   window_ = std::make_unique<AnswerWindow>(&executor_, kHoldUs, Keeping::kUntilDelivered);
   Admit(1, 1);
-  executor_.AdvanceBy(kHoldUs);  // the attempt is told WAIT
+  executor_.AdvanceBy(kHoldUs);  // the attempt is answered WAIT
   TakeAnswers();
   window_->Finish(1, Answer("late"));
   EXPECT_EQ(window_->num_kept(), 1u);
@@ -245,8 +245,8 @@ TEST_F(AnswerWindowTest, FinishIsForCallsThatRun) {
   EXPECT_DEATH(window_->Finish(2, Answer("never asked")), "call 2 does not run");
 }
 
-// Attempts of the same calls from many threads at once, with a hold of no time, so that WAIT
-// answers come in between.
+// Many threads send attempts of the same calls at once. The hold is 0, so that some of them are
+// answered WAIT.
 TEST(AnswerWindowThreadsTest, RunsEachCallOnceAndAnswersEachAttemptOnce) {
   constexpr int kThreads = 4;
   constexpr int kCalls = 2000;
@@ -267,7 +267,7 @@ TEST(AnswerWindowThreadsTest, RunsEachCallOnceAndAnswersEachAttemptOnce) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  executor.Stop();  // a WAIT that has begun is answered now; one that has not finds nobody waiting
+  executor.Stop();  // finishes a WAIT that has begun; a later one would find no attempt
   EXPECT_EQ(answers, kThreads * kCalls);
   for (int number = 1; number <= kCalls; ++number) EXPECT_LE(runs[number], 1) << number;
   EXPECT_EQ(window.num_running(), 0u);

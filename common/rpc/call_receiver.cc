@@ -10,7 +10,7 @@ CallReceiver::CallReceiver(Options options, Executor* executor)
 absl::optional<PendingAnswer> CallReceiver::Admit(const Envelope& envelope, const CallId& id,
                                                   int stream, Callback respond) {
   absl::Status status = CheckEnvelope(envelope, options_.envelope, options_.name);
-  // Before a window is made: a sender that does not exist must not fill the memory with windows.
+  // Checked before a window is made, so that unknown senders cannot fill the memory with windows.
   if (status.ok() && id.sender() >= options_.num_senders) {
     status = absl::InvalidArgumentError(
         absl::StrCat("call.sender: ", id.sender(), ", but ", options_.name, " has ",

@@ -7,8 +7,8 @@
 //                                 ...do the work, now or later, then: call.Finish(answer);
 //                               });
 //
-// What is refused before the window (a malformed header, another run, a sender that does not exist)
-// leaves the number free, and no window is made for it.
+// A call that is refused before the window (a malformed header, another run, a sender that does not
+// exist) does not use up its number, and no window is made for it.
 //
 // Thread-safe.
 
@@ -30,7 +30,7 @@
 
 namespace satrap::rpc {
 
-// A call that runs: where its answer goes.
+// A call that the receiver has to run. Finish sends its answer.
 struct PendingAnswer {
   AnswerWindow* window = nullptr;
   uint64_t number = 0;
@@ -40,7 +40,8 @@ struct PendingAnswer {
   void Finish(absl::StatusOr<Message> answer) const { window->Finish(number, std::move(answer)); }
 };
 
-// The stream that a header names; calls of a method without streams share one window a sender.
+// The stream that a header names. For a method without streams it is 0, so each sender has one
+// window.
 template <typename Header>
 int StreamOf(const Header& header) {
   if constexpr (requires { header.stream(); }) {
@@ -53,7 +54,7 @@ int StreamOf(const Header& header) {
 class CallReceiver {
  public:
   struct Options {
-    std::string name;          // of this process in errors: "embedding_ps 3"
+    std::string name;          // this process's name in errors: "embedding_ps 3"
     Envelope envelope;         // of this run
     uint32_t num_senders = 0;  // senders are 0 .. num_senders - 1
     int64_t hold_us = 0;       // as of AnswerWindow

@@ -27,7 +27,7 @@ namespace {
 // Peers start in any order, and gRPC's own pauses between attempts to connect grow to minutes.
 constexpr int kReconnectMinMs = 100;
 constexpr int kReconnectMaxMs = 1000;
-// A machine that vanishes closes no connection: pings find that out.
+// A machine that vanishes closes no connection; pings detect that.
 constexpr int kKeepaliveTimeMs = 20000;
 constexpr int kKeepaliveTimeoutMs = 20000;
 
@@ -55,8 +55,9 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   return absl::OkStatus();
 }
 
-// When its last user goes, gRPC shuts its library down, which may wait ten seconds for one of its
-// own threads. So each channel and server takes a reference to the library and never returns it.
+// When its last user is gone, gRPC shuts its library down, which may wait ten seconds for one of
+// its own threads. So each channel and server takes a reference to the library and never returns
+// it.
 void KeepLibraryUp() { grpc_init(); }
 
 }  // namespace

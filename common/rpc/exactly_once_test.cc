@@ -1,6 +1,6 @@
-// A NumberedClient and a CallReceiver on a network that loses, repeats, delays and reorders: every
-// call happens once, with its payload, and is answered with its own answer. One thread, one seed a
-// schedule.
+// Runs a NumberedClient against a CallReceiver on a network that loses, repeats, delays and
+// reorders messages: every call happens once, with its payload, and gets its own answer. It uses
+// one thread, and one seed per schedule.
 
 #include <memory>
 #include <string>
@@ -39,7 +39,7 @@ class Receiver {
           const int64_t work_us = random_->Below(10) == 0 ? random_->Below(60000000) : 1000;
           executor_->PostAfter(work_us, [this, call] {
             ++runs_[call.number];
-            // As in a real header, the outcome comes first; the answer names its call.
+            // As in a real header, the outcome comes first. The handle shows whose answer it is.
             NextBatchAnswerHeader answer;
             answer.set_outcome(OUTCOME_DONE);
             answer.set_handle(call.number);
@@ -82,7 +82,7 @@ class BadNetwork final : public Channel {
   }
 
  private:
-  // Mostly short; sometimes longer than every timeout.
+  // The delay is mostly short, but sometimes longer than every timeout.
   int64_t Delay() {
     return static_cast<int64_t>(random_->Below(random_->Below(5) == 0 ? 60000000 : 1000));
   }

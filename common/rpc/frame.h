@@ -32,17 +32,17 @@ namespace satrap::rpc {
 absl::Status CheckFrameSize(absl::string_view kind, const Method& method, const Message& message,
                             int64_t max_message_bytes);
 
-// The same error, for a message whose sizes only gRPC knows.
+// The error of CheckFrameSize, for a message whose sizes only gRPC knows.
 absl::Status FrameTooLarge(absl::string_view kind, const Method& method, absl::string_view sizes);
 
-// All bytes of the frame up to those of the payload, which the caller sends after them, uncopied.
+// The bytes of the frame before the payload's. The caller sends the payload after them, uncopied.
 // REQUIRES: a message of a plain method has no payload; each field is under 2 GiB.
 std::string EncodeFramePrefix(const Method& method, const Message& message);
 
 // The message in the concatenated bytes of `slices`, which may be cut anywhere and need no
-// alignment. The payload is copied once, into a Buffer of its own, of `allocator` unless that is
-// null. INVALID_ARGUMENT if the bytes are not a frame of the method. A length is compared with the
-// bytes that are there before anything is allocated for it.
+// alignment. The payload is copied once, into a Buffer of its own (from `allocator` unless that is
+// null). INVALID_ARGUMENT if the bytes are not a frame of the method. A length that exceeds the
+// remaining bytes is refused before anything is allocated for it.
 absl::StatusOr<Message> DecodeFrame(const Method& method,
                                     absl::Span<const absl::string_view> slices,
                                     const std::shared_ptr<BufferAllocator>& allocator = nullptr);

@@ -91,7 +91,7 @@ TEST(FrameTest, ReadsAPlainMessageFromAnySlices) {
   EXPECT_EQ(DecodeFrame(kPlain, {})->header, "");
 }
 
-// One message in all possible pairs of cuts, empty slices included.
+// Cuts one message at every possible pair of places, which makes empty slices, too.
 TEST(FrameTest, SlicesMayBeCutAnywhere) {
   const std::string bytes = Encode(kBulk, std::string(130, 'h'), "payload");
   const absl::string_view all = bytes;
@@ -127,7 +127,7 @@ TEST(FrameTest, EveryTruncationOfAFieldIsRefused) {
   const std::string bytes = Encode(kBulk, std::string(130, 'h'), std::string(200, 'p'));
   const size_t header_end = 3 + 130;
   for (size_t size = 1; size < bytes.size(); ++size) {
-    if (size == header_end) continue;  // a message without a payload
+    if (size == header_end) continue;  // a complete message without a payload
     EXPECT_EQ(Decode(bytes.substr(0, size)).status().code(), absl::StatusCode::kInvalidArgument)
         << size;
   }
@@ -152,8 +152,9 @@ TEST(FrameTest, RefusesWhatNoGeneratedCodeWrites) {
   }
 }
 
-// Frames with bytes changed, removed and added, cut into slices that lie in blocks of exactly their
-// size, so that a sanitizer sees any read outside. What decodes never claims more than was there.
+// Decodes frames in which bytes were changed, removed and added. Each slice has a block of exactly
+// its size, so that a sanitizer sees any read outside it. No decoded message is larger than its
+// frame.
 TEST(FrameTest, SurvivesMutatedInput) {
   SplitMix64 random(4);
   int accepted = 0;

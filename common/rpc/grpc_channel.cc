@@ -26,7 +26,7 @@ struct GrpcChannel::Rep {
         max_message_bytes(options.max_message_bytes),
         payload_allocator(options.payload_allocator) {}
 
-  // False, and it is not added, once the channel is closing.
+  // Returns false, and does not add the call, once the channel is closing.
   bool Add(UnaryCall* call) {
     MutexLock lock(&mutex);
     if (closing) return false;
@@ -34,12 +34,12 @@ struct GrpcChannel::Rep {
     calls.insert(call);
     return true;
   }
-  // The call's callback has returned: the destructor must not cancel it any more.
+  // The call's callback has returned, so the destructor must no longer cancel the call.
   void Remove(UnaryCall* call) {
     MutexLock lock(&mutex);
     calls.erase(call);
   }
-  // A removed call has been deleted. The destructor waits for this, not for Remove.
+  // Call it after a removed call was deleted. The destructor waits for this, not for Remove.
   void Leave() {
     MutexLock lock(&mutex);
     if (--num_open == 0 && closing) all_left.NotifyAll();
@@ -51,7 +51,7 @@ struct GrpcChannel::Rep {
   Mutex mutex;
   CondVar all_left;
   bool closing GUARDED_BY(mutex) = false;
-  int64_t num_open GUARDED_BY(mutex) = 0;  // added and not left
+  int64_t num_open GUARDED_BY(mutex) = 0;  // calls that were added and have not left
   absl::flat_hash_set<UnaryCall*> calls GUARDED_BY(mutex);
 };
 
@@ -63,8 +63,8 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
   void Start(const Message& request, int64_t timeout_ms) {
     context_.set_wait_for_ready(true);
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
-    // Before it is encoded, and before gRPC refuses it with a text that names neither the call nor
-    // the cure.
+    // The request is checked before it is encoded, and before gRPC refuses it with a text that
+    // names neither the call nor the cure.
     absl::Status status = CheckFrameSize("request of", method_, request, rep_->max_message_bytes);
     if (status.ok() && !rep_->Add(this)) status = absl::CancelledError("channel is closed");
     if (!status.ok()) {
@@ -101,14 +101,15 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
  private:
   absl::StatusOr<Message> Answer(const grpc::Status& status) const {
     if (IsMessageTooLarge(status)) {
-      // Requests are checked before they go, so what could not be sent is the answer.
+      // Requests are checked before they are sent, so only the answer can have been too large to
+      // send.
       const bool is_answer = absl::StartsWith(status.error_message(), "Sent");
       return FrameTooLarge(is_answer ? "answer to" : "message of", method_, status.error_message());
     }
     if (!status.ok()) {
       absl::Status error = FromGrpcStatus(status);
-      // A server that goes down ends the calls that it has not answered. Nothing is wrong with the
-      // call; its peer is away, as when the connection had broken.
+      // A server that shuts down ends the calls that it has not answered. Nothing is wrong with
+      // such a call: its peer is away, as it is after a broken connection.
       if (absl::IsCancelled(error) && !given_up_) {
         return absl::UnavailableError(
             absl::StrCat("the peer has ended the call: ", error.message()));
@@ -146,8 +147,8 @@ GrpcChannel::GrpcChannel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 GrpcChannel::~GrpcChannel() {
   MutexLock lock(&rep_->mutex);
   rep_->closing = true;
-  // Under the lock, so that no call is deleted meanwhile. That cannot deadlock: callbacks run on
-  // gRPC's threads, never inside TryCancel.
+  // Cancels under the lock, so that no call is deleted meanwhile. That cannot deadlock: callbacks
+  // run on gRPC's threads, never inside TryCancel.
   for (Rep::UnaryCall* call : rep_->calls) call->Cancel();
   while (rep_->num_open > 0) rep_->all_left.Wait(&rep_->mutex);
 }

@@ -27,11 +27,11 @@ class GrpcChannel final : public Channel {
   // returned. REQUIRES: not called from a callback.
   ~GrpcChannel() override;
 
-  // A call that the other side has ended is UNAVAILABLE; CANCELLED is one that this channel has
-  // given up. Errors besides those of Channel: RESOURCE_EXHAUSTED if the request or the answer is
-  // larger than max_message_bytes, naming the method, the bytes and the fields of the job to change
-  // (such a request is not sent); INTERNAL if the answer is malformed. DEADLINE_EXCEEDED is marked
-  // by MarkAnswerBegun where that holds.
+  // A call that the other side ends is UNAVAILABLE; one that this channel gives up is CANCELLED.
+  // Errors besides those of Channel: RESOURCE_EXHAUSTED if the request or the answer is larger than
+  // max_message_bytes, naming the method, the bytes and the fields of the job to change (such a
+  // request is not sent); INTERNAL if the answer is malformed. DEADLINE_EXCEEDED is marked
+  // (MarkAnswerBegun) if the answer had begun to arrive.
   void Call(const Method& method, Message request, int64_t timeout_ms, Callback done) override;
 
  private:

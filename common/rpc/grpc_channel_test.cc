@@ -1,5 +1,5 @@
-// What a channel says of messages that are too large. grpc_test.cc has the rest: channel and server
-// against each other.
+// Errors of a channel: messages that are too large, answers that come too late, calls that either
+// side ends. grpc_test.cc has the rest: channel and server against each other.
 
 #include "common/rpc/grpc_channel.h"
 
@@ -33,10 +33,10 @@ constexpr Method kEcho{"/satrap.Test/Echo", true};
 constexpr Method kGrow{"/satrap.Test/Grow", true};
 constexpr Method kMethods[] = {kEcho, kGrow};
 constexpr int64_t kMaxBytes = 100000;
-// The empty header's tag and length, and the payload's.
+// Tag and length of the empty header, then of the payload.
 constexpr int64_t kFrameBytes = 2 + 4;
 
-// Echo answers what it got, Grow a payload over the limit.
+// Echo answers with its request, Grow with a payload over the limit.
 class GrowingHandler final : public Handler {
  public:
   void Handle(const Method& method, Message request, Callback respond) override {
@@ -71,7 +71,7 @@ class GrpcChannelTest : public testing::Test {
     channel_ = *std::move(channel);
   }
 
-  // The result of a reliable call with `payload_bytes`, which repeats what may be repeated.
+  // The result of a ReliableCall with a payload of `payload_bytes`.
   absl::StatusOr<Message> Call(const Method& method, size_t payload_bytes) {
     Outcome outcome;
     std::make_shared<ReliableCall>(
@@ -142,7 +142,21 @@ TEST_F(GrpcChannelTest, AnAnswerOverTheLimitIsAskedForOnceAndTheErrorNamesCallBy
   EXPECT_EQ(handler_.calls(), 1);
 }
 
-// Answers every call with its first bytes, the metadata, and nothing more.
+// Starts a server that gives every call to `service`, which must outlive it. Sets *address to its
+// address.
+std::unique_ptr<grpc::Server> StartGeneric(grpc::CallbackGenericService* service,
+                                           std::string* address) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  ListenOn("127.0.0.1:0", {}, &builder, &port);
+  builder.RegisterCallbackGenericService(service);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  CHECK(server != nullptr) << "no server was started";
+  *address = absl::StrCat("127.0.0.1:", port);
+  return server;
+}
+
+// If `begins`, sends the first bytes of an answer, its metadata. Never finishes a call.
 class BeginningService final : public grpc::CallbackGenericService {
  public:
   explicit BeginningService(bool begins) : begins_(begins) {}
@@ -167,20 +181,16 @@ class BeginningService final : public grpc::CallbackGenericService {
 TEST(GrpcChannelDeadlineTest, SaysWhetherTheAnswerHadBegunToArrive) {
   for (const bool begins : {true, false}) {
     BeginningService service(begins);
-    grpc::ServerBuilder builder;
-    int port = 0;
-    ListenOn("127.0.0.1:0", {}, &builder, &port);
-    builder.RegisterCallbackGenericService(&service);
-    const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-    ASSERT_NE(server, nullptr);
-    const auto channel = ChannelTo("127.0.0.1:" + std::to_string(port));
+    std::string address;
+    const std::unique_ptr<grpc::Server> server = StartGeneric(&service, &address);
+    const auto channel = ChannelTo(address);
     const absl::Status status = CallAndWait(channel.get(), kEcho, Message(), 500).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
     EXPECT_EQ(AnswerHadBegun(status), begins);
   }
 }
 
-// A server that goes down ends each call.
+// Ends each call as a server that shuts down does.
 class EndingService final : public grpc::CallbackGenericService {
  public:
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
@@ -197,26 +207,18 @@ class EndingService final : public grpc::CallbackGenericService {
 
 TEST(GrpcChannelCancelTest, ACallThatThePeerHasEndedIsThatOfAPeerWhoIsAway) {
   EndingService service;
-  grpc::ServerBuilder builder;
-  int port = 0;
-  ListenOn("127.0.0.1:0", {}, &builder, &port);
-  builder.RegisterCallbackGenericService(&service);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  ASSERT_NE(server, nullptr);
-  const auto channel = ChannelTo("127.0.0.1:" + std::to_string(port));
+  std::string address;
+  const std::unique_ptr<grpc::Server> server = StartGeneric(&service, &address);
+  const auto channel = ChannelTo(address);
   EXPECT_EQ(CallAndWait(channel.get(), kEcho, Message(), 5000).status().code(),
             absl::StatusCode::kUnavailable);
 }
 
 TEST(GrpcChannelCancelTest, ACallThatTheChannelItselfGivesUpIsCancelled) {
   BeginningService service(false);
-  grpc::ServerBuilder builder;
-  int port = 0;
-  ListenOn("127.0.0.1:0", {}, &builder, &port);
-  builder.RegisterCallbackGenericService(&service);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  ASSERT_NE(server, nullptr);
-  auto channel = ChannelTo("127.0.0.1:" + std::to_string(port));
+  std::string address;
+  const std::unique_ptr<grpc::Server> server = StartGeneric(&service, &address);
+  auto channel = ChannelTo(address);
   absl::Status ended;
   channel->Call(kEcho, Message(), 60000,
                 [&ended](const absl::StatusOr<Message>& answer) { ended = answer.status(); });

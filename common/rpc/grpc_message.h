@@ -1,4 +1,4 @@
-// Between Messages and gRPC's own types. For grpc_channel.cc and grpc_server.cc.
+// Converts between Messages and gRPC's own types, for grpc_channel.cc and grpc_server.cc.
 //
 // Thread-safe: no state.
 
@@ -20,8 +20,8 @@ namespace satrap::rpc {
 // The message as a frame. Its payload is referenced, not copied, until gRPC has sent it.
 grpc::ByteBuffer ToByteBuffer(const Method& method, const Message& message);
 
-// Its payload has bytes of `allocator` unless that is null. INVALID_ARGUMENT if `bytes` is not a
-// frame of the method.
+// The payload's bytes come from `allocator` unless that is null. INVALID_ARGUMENT if `bytes` is not
+// a frame of the method.
 absl::StatusOr<Message> FromByteBuffer(const Method& method, const grpc::ByteBuffer& bytes,
                                        const std::shared_ptr<BufferAllocator>& allocator = nullptr);
 

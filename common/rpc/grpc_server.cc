@@ -63,7 +63,8 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
 
     void Finish(absl::StatusOr<Message> answer) {
       if (finished_.exchange(true)) return;
-      // gRPC itself refuses what is above max_message_bytes, but it takes no frame above 2 GiB.
+      // gRPC itself refuses answers above max_message_bytes, but a field above 2 GiB cannot be
+      // encoded.
       if (answer.ok()) {
         const absl::Status size = CheckFrameSize("answer to", reactor_->route_->method, *answer,
                                                  std::numeric_limits<int64_t>::max());
@@ -145,8 +146,8 @@ struct GrpcServer::Rep {
   RoutedService service;
   std::string address;
   Mutex mutex;  // a second Shutdown waits for the first
-  // Null after Shutdown. The lock is released after the server, so that nobody else takes the
-  // socket while it is in use.
+  // Null after Shutdown. The socket's lock is released after the server is gone, so that nobody
+  // else takes the socket while it is in use.
   std::unique_ptr<SocketLock> socket_lock GUARDED_BY(mutex);
   std::unique_ptr<grpc::Server> server GUARDED_BY(mutex);
 };

@@ -26,7 +26,7 @@ TEST_P(GrpcServerTest, ADroppedCallbackIsAnsweredUnavailable) {
 TEST_P(GrpcServerTest, AMalformedRequestIsRefused) {
   const auto server = StartOrDie(Address(), &handler_);
   const auto channel = ChannelTo(server->address());
-  // The same path as a plain method: its header's bytes go out as they are.
+  // The same path, called as a plain method, so that the header's bytes are sent as they are.
   const Method raw{kEcho.path, false};
   EXPECT_EQ(CallAndWait(channel.get(), raw, {"\x1a\x01x", {}}).status().code(),
             absl::StatusCode::kInvalidArgument);
@@ -113,7 +113,7 @@ TEST_P(GrpcServerTest, AfterShutdownNoHandlerIsCalledAndTheAddressIsFree) {
   const std::string address = server->address();
   const auto channel = ChannelTo(address);
   server->Shutdown(0);
-  server->Shutdown(20000);  // says nothing new, and returns
+  server->Shutdown(20000);  // has no effect
   EXPECT_EQ(server->address(), address);
   EXPECT_FALSE(CallAndWait(channel.get(), kEcho, {"x", {}}, 50).ok());
   EXPECT_TRUE(StartStatus(address, &handler_).ok());

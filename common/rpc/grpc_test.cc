@@ -1,4 +1,4 @@
-// The channel and the server of real processes against each other, over real sockets.
+// Tests the channel and the server of real processes against each other, over real sockets.
 
 #include <atomic>
 #include <cstring>
@@ -76,7 +76,7 @@ TEST_P(GrpcTest, ACallWithoutAnAnswerEndsAtItsDeadline) {
   const auto channel = ChannelTo(server->address());
   EXPECT_EQ(CallAndWait(channel.get(), kPark, {"x", {}}, 50).status().code(),
             absl::StatusCode::kDeadlineExceeded);
-  // The answer that comes too late goes nowhere.
+  // An answer that comes too late is dropped.
   for (Callback& respond : handler_.TakeParked(1)) respond(Message());
   EXPECT_TRUE(CallAndWait(channel.get(), kEcho, {"x", {}}).ok());
 }

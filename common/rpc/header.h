@@ -35,8 +35,8 @@ absl::StatusOr<Header> ParseHeader(const std::string& bytes) {
 // How the message of CheckEnvelope begins.
 inline constexpr char kOfAnotherRun[] = "the call belongs to another run: ";
 
-// Whether a peer of another run, generation or job has refused a call with CheckEnvelope, however
-// many callers have put words before its message.
+// Whether a peer of another run, generation or job has refused a call with CheckEnvelope. Text that
+// callers have put before its message does not matter.
 inline bool IsOfAnotherRun(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), kOfAnotherRun);
 }

@@ -53,7 +53,7 @@ struct NumberedClient::State : std::enable_shared_from_this<NumberedClient::Stat
   State(const Options& options, Executor* executor, std::vector<Peer> peers)
       : options(options), executor(executor), peers(std::move(peers)) {}
 
-  // `number`: one of `numbers`, which the call's end closes; none for a forwarded call.
+  // `number`, one of `numbers`, is closed when the call ends; none for a forwarded call.
   void Start(size_t peer, const CallId& id, absl::optional<uint64_t> number, Message request,
              Callback done) {
     CHECK(peer < peers.size()) << peer << " of " << peers.size();
@@ -63,7 +63,7 @@ struct NumberedClient::State : std::enable_shared_from_this<NumberedClient::Stat
     auto make_request = [self = shared_from_this(), renews = number.has_value(),
                          prefix = std::move(prefix),
                          request = std::move(request)](bool with_payload) mutable {
-      // Fresh for each attempt, so that the peer can forget the answers to calls that have ended.
+      // Read for each attempt, so that the peer can forget the answers to calls that have ended.
       if (renews) prefix.mutable_call()->set_oldest_open(self->numbers.oldest_open());
       if (!with_payload && !request.payload.empty()) {
         prefix.mutable_call()->set_without_payload(true);
@@ -82,8 +82,8 @@ struct NumberedClient::State : std::enable_shared_from_this<NumberedClient::Stat
                                                      options.timeouts, std::move(make_request),
                                                      std::move(answered));
     {
-      // Before it starts, because it may end in another thread before Start returns. Weak, because
-      // the call owns this state.
+      // Added before the call starts, because it may end in another thread before Start returns.
+      // The pointer is weak, because the call owns this state.
       MutexLock lock(&mutex);
       open.emplace(key, call);
     }
@@ -100,7 +100,7 @@ struct NumberedClient::State : std::enable_shared_from_this<NumberedClient::Stat
   Executor* const executor;
   const std::vector<Peer> peers;
   CallNumbers numbers;
-  std::atomic<uint64_t> next_key{0};  // of `open`; forwarded calls have no number of ours
+  std::atomic<uint64_t> next_key{0};  // next key in `open`: forwarded calls have no number of ours
 
   Mutex mutex;
   std::map<uint64_t, std::weak_ptr<ReliableCall>> open GUARDED_BY(mutex);

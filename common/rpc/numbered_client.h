@@ -9,8 +9,8 @@
 // The numbers run over all peers of a client. A peer keeps its answers from the sender's oldest
 // open call on, so calls whose answers are large or slow at one peer get a client for each peer.
 //
-// Thread-safe. The client may go before its calls are answered; the executor and the channels,
-// which are not owned, must outlive them.
+// Thread-safe. The client may be destroyed before its calls are answered; the executor and the
+// channels, which are not owned, must outlive them.
 
 #ifndef SATRAP_COMMON_RPC_NUMBERED_CLIENT_H_
 #define SATRAP_COMMON_RPC_NUMBERED_CLIENT_H_
@@ -54,11 +54,11 @@ class NumberedClient {
   // Calls peers[peer] with the next number. The header of `request` has neither envelope nor call
   // (fields 1 and 2): each attempt gets its own. `done` runs once, on a thread of the executor or
   // the channel, never inside this call, after the number was closed. It gets an answer whose
-  // outcome is DONE, or an error as "PutBatch to embedding_worker 2: ...": those of the peer and of
-  // ReliableCall, INTERNAL if an open call was answered OLD, CANCELLED after CancelAll.
+  // outcome is DONE, or an error such as "PutBatch to embedding_worker 2: ...": one of the peer's
+  // or of ReliableCall's, INTERNAL if an open call was answered OLD, or CANCELLED after CancelAll.
   void Call(size_t peer, Message request, Callback done);
 
-  // The same for a call that another process has numbered: `id` goes unchanged.
+  // As Call, for a call that another process has numbered: `id` is sent unchanged.
   void Forward(size_t peer, const CallId& id, Message request, Callback done);
 
   // Gives up all open calls: no attempt begins any more, and each `done` gets CANCELLED on the

@@ -27,8 +27,8 @@ Message Answer(Outcome outcome) {
   return MessageOf(header);
 }
 
-// Hands attempts to a receiver, at once, keeps their deadlines, and counts the bytes of payload
-// that it carries.
+// Hands attempts to a receiver at once, ends them at their deadlines, and counts the bytes of
+// payload that it carries.
 class DirectChannel final : public Channel {
  public:
   DirectChannel(ManualExecutor* executor, CallReceiver::Options options)

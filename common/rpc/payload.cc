@@ -26,7 +26,7 @@ absl::Span<const uint16_t> Halves(const WireValues& values) {
   return absl::Span<const uint16_t>(reinterpret_cast<const uint16_t*>(values.bytes), values.count);
 }
 
-// 2^exponent. REQUIRES: within the range of a scale, or its negative
+// 2^exponent. REQUIRES: `exponent` or its negative is within the range of a scale
 float PowerOfTwo(int exponent) { return std::ldexp(1.0f, exponent); }
 
 SATRAP_VECTORIZE_SAME_BITS void ScaleValues(float factor, float* values, size_t count) {
@@ -55,7 +55,7 @@ WireValues ViewOf(absl::Span<const float> values) {
 absl::StatusOr<const uint8_t*> CheckedBytes(const Buffer& payload, const Section& section,
                                             uint64_t count, size_t value_bytes,
                                             absl::string_view field) {
-  // Divided, not multiplied: the count is the peer's and its product may overflow.
+  // Divided, not multiplied: the count comes from the peer, and its product might overflow.
   if (section.size_bytes() % value_bytes != 0 || section.size_bytes() / value_bytes != count) {
     return absl::InvalidArgumentError(absl::StrCat(field, ": a section of ", section.size_bytes(),
                                                    " bytes cannot hold ", count, " values of ",

@@ -16,7 +16,7 @@
 // whatever the peer sent: a section that lies outside it, is misaligned, or has a size other than
 // its counts imply is INVALID_ARGUMENT.
 // The values of an F16 section are scaled by a power of two that the section states: the largest is
-// in [2^14, 2^15). That is exact but for values under 2^-28 of the largest.
+// in [2^14, 2^15). That is exact except for values under 2^-28 of the largest.
 //
 // Not thread-safe. Different threads may fill different sections.
 
@@ -112,18 +112,21 @@ struct WireValues {
 constexpr int kLeastScaleExponent = -100;
 constexpr int kLargestScaleExponent = 113;
 
-// The `count` values of a section of `dtype`. Errors as CheckedSection; so is a scale out of range.
+// The `count` values of a section of `dtype`. INVALID_ARGUMENT as CheckedSection, or if the scale
+// is out of range.
 absl::StatusOr<WireValues> WireView(const Buffer& payload, const Section& section, WireDtype dtype,
                                     uint64_t count, absl::string_view field);
 
-// The scale of an F16 section of values whose largest finite magnitude is `largest`. The least one
-// for 0, so the scale of several arrays in one section is the largest of theirs.
+// The scale of an F16 section of values whose largest finite magnitude is `largest`. It is
+// kLeastScaleExponent for 0, so that several arrays in one section can take the largest of their
+// scales.
 int ScaleExponentOf(float largest);
-// For `values` in a section of `to_dtype`: 0 unless that is F16; their own scale if they are F16.
+// The scale for `values` in a section of `to_dtype`: 0 unless that is F16, and their own if they
+// are F16.
 int ScaleExponentFor(const WireValues& values, WireDtype to_dtype);
 void SetScale(WireDtype dtype, int scale_exponent, Section* section);
 
-// What F16 could not hold. Both are 0 for other dtypes.
+// Counts of the values that F16 could not hold. Both are 0 for other dtypes.
 struct WireLosses {
   uint64_t saturated = 0;    // infinite or too large for the scale: the largest one was written
   uint64_t underflowed = 0;  // not 0, but too small: 0 was written
@@ -134,14 +137,14 @@ struct WireLosses {
   }
 };
 
-// To f32: exact. REQUIRES: to.size() == from.count
+// Converts to f32, which is exact. REQUIRES: to.size() == from.count
 void DecodeWire(const WireValues& from, absl::Span<float> to);
-// From f32: rounded to nearest, ties to even. `to` has room for from.size() values of `dtype`.
-// REQUIRES, here and below: scale_exponent is 0 unless the new dtype is F16
+// Converts from f32, rounding to nearest, ties to even. `to` has room for from.size() values of
+// `dtype`. REQUIRES, here and below: scale_exponent is 0 unless the new dtype is F16
 void EncodeWire(absl::Span<const float> from, WireDtype dtype, int scale_exponent, uint8_t* to);
-// Between any two dtypes. Equal dtypes and scales copy the bits.
+// Converts between any two dtypes. Equal dtypes and scales copy the bits.
 void ConvertWire(const WireValues& from, WireDtype to_dtype, int scale_exponent, uint8_t* to);
-// As ConvertWire for gradients, of which no infinity may come out.
+// As ConvertWire, for gradients: an F16 output has no infinities.
 WireLosses ConvertGradients(const WireValues& from, WireDtype to_dtype, int scale_exponent,
                             uint8_t* to);
 

@@ -87,7 +87,7 @@ TEST(SectionView, RefusesAnotherSizeThanTheCountsSay) {
   EXPECT_FALSE(SectionView<uint64_t>(payload, MakeSection(0, 64), 7, "x").ok());
   EXPECT_FALSE(SectionView<uint64_t>(payload, MakeSection(0, 63), 7, "x").ok());
   EXPECT_FALSE(SectionView<uint64_t>(payload, MakeSection(0, 63), 8, "x").ok());
-  // A count whose bytes overflow 64 bits to the section's size.
+  // The bytes of this count overflow 64 bits, and what remains is the section's size.
   EXPECT_FALSE(
       SectionView<uint64_t>(payload, MakeSection(0, 8), (uint64_t{1} << 61) + 1, "x").ok());
 }
@@ -97,7 +97,7 @@ TEST(SectionView, RefusesAMisalignedOffset) {
   EXPECT_FALSE(SectionView<uint8_t>(payload, MakeSection(8, 8), 8, "x").ok());
 }
 
-// What arrives of `values` in a section of `dtype`.
+// `values` as they arrive after being sent in a section of `dtype`.
 std::vector<float> SentAs(WireDtype dtype, const std::vector<float>& values, Section* section) {
   PayloadBuilder builder;
   builder.Reserve(dtype, values.size(), section);
@@ -113,12 +113,12 @@ std::vector<float> SentAs(WireDtype dtype, const std::vector<float>& values, Sec
 
 TEST(PayloadBuilder, AnF16SectionHoldsValuesOfAnySize) {
   for (int exponent = -80; exponent <= 127; ++exponent) {
-    // 1,025 steps of 2^-10: what needs all 11 bits of an F16.
+    // Values that need up to all 11 bits of an F16's significand.
     const float unit = std::ldexp(1.0f, exponent);
     const std::vector<float> values = {unit, 0x1.ffcp0f * unit, -0x1.008p0f * unit, 0};
     Section section;
     EXPECT_EQ(SentAs(F16, values, &section), values) << exponent;
-    // The largest is just below the end of the range, so nothing is nearer to it than needed.
+    // The largest value is scaled to just below 2^15, the end of the range.
     EXPECT_EQ(section.scale_exponent(), exponent - 14);
   }
 }

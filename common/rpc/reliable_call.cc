@@ -58,7 +58,8 @@ void ReliableCall::MakeAttempt() {
     if (done_ == nullptr) return;
     with_payload = !receiver_has_payload_;
   }
-  // Not under the lock: it takes locks of its owner's. Nobody else makes an attempt meanwhile.
+  // Called without the lock, because it takes locks of its owner's. No other attempt is made
+  // meanwhile.
   Message request = make_request_(with_payload);
   int64_t attempt;
   int64_t timeout_ms;
@@ -68,8 +69,8 @@ void ReliableCall::MakeAttempt() {
     attempt = attempt_;
     attempt_has_payload_ = with_payload;
     timeout_ms = attempt_timeout_ms_ + RpcTimeouts::TransferMs(request.payload.size());
-    // Not timeout_ms: what an attempt has beyond this is for a transfer, in which a peer need not
-    // give any sign.
+    // Not timeout_ms: the rest of the attempt's time is for the transfer, during which the peer
+    // need not give a sign of life.
     due_us_ = executor_->NowUs() + timeouts_.attempt_timeout_ms * 1000;
   }
   channel_->Call(method_, std::move(request), timeout_ms,
@@ -93,7 +94,7 @@ void ReliableCall::OnOutcome(int64_t attempt, absl::StatusOr<Message> outcome) {
     if (repeat_at_once || IsPeerAway(outcome.status())) {
       if (attempt != attempt_) return;  // reported twice: the next attempt decides
       if (stated == OUTCOME_RESEND && attempt_has_payload_) {
-        // Repeating it would go on for ever.
+        // Every repeat would be answered in the same way.
         outcome = absl::InternalError("answered RESEND, but the request had its payload");
       } else if (repeat_at_once || !IsSilentAfter(outcome.status())) {
         return Repeat(repeat_at_once);
@@ -132,7 +133,7 @@ absl::Status ReliableCall::SilenceError(const absl::Status& last) const {
                                    " ms; last: ", last.message()));
 }
 
-// A task, so that a channel that answers at once does not make the stack deep.
+// Repeats in a task of its own, so that a channel that answers at once does not deepen the stack.
 void ReliableCall::Repeat(bool at_once) {
   Task task = [self = shared_from_this()] { self->MakeAttempt(); };
   ++attempt_;
@@ -153,8 +154,8 @@ void ReliableCall::PostDone(Callback done, absl::StatusOr<Message> result) {
 }
 
 Outcome OutcomeOf(const Message& answer) {
-  // Field 1 as a varint comes first in every header that states an outcome. The rest, which may be
-  // long, is not parsed for it.
+  // Field 1, a varint, comes first in every header that states an outcome, so the rest, which may
+  // be long, need not be parsed.
   constexpr char kOutcomeTag = 0x08;
   const std::string& header = answer.header;
   if (header.size() < 2 || header[0] != kOutcomeTag) return OUTCOME_DONE;

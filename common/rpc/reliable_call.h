@@ -69,7 +69,7 @@ class ReliableCall : public std::enable_shared_from_this<ReliableCall> {
  private:
   void MakeAttempt();
   void OnOutcome(int64_t attempt, absl::StatusOr<Message> outcome);
-  // Takes notice of a lost attempt, and says whether the peer has been silent for too long.
+  // Records a lost attempt and returns whether the peer has been silent for too long.
   bool IsSilentAfter(const absl::Status& lost) REQUIRES(mutex_);
   // The time since `due_us`, beyond the usual lateness of timers, does not count as silence.
   void DiscountStandstill(int64_t due_us) REQUIRES(mutex_);
@@ -90,7 +90,8 @@ class ReliableCall : public std::enable_shared_from_this<ReliableCall> {
   bool attempt_has_payload_ GUARDED_BY(mutex_) = false;
   int64_t attempt_ GUARDED_BY(mutex_) = 0;         // the one that runs or comes next
   int64_t attempt_timeout_ms_ GUARDED_BY(mutex_);  // without the payload's TransferMs
-  // Time after it, in this attempt or in the pause before it, is not silence of the peer.
+  // When this attempt, or the pause before it, should end. Time after that is not the peer's
+  // silence.
   int64_t due_us_ GUARDED_BY(mutex_);
   int64_t last_sign_us_ GUARDED_BY(mutex_);
   int64_t pause_us_ GUARDED_BY(mutex_);

@@ -227,7 +227,7 @@ TEST_F(ReliableCallTest, OneLostAttemptWithALargePayloadIsNotSilence) {
   executor_.AdvanceBy(kSecondUs);
   EXPECT_TRUE(results_.empty());
   ASSERT_EQ(channel_.requests.size(), 2u);
-  // A standstill shorter than the attempt's time: the connection broke meanwhile.
+  // This standstill is shorter than the attempt's time, but the connection breaks during it.
   executor_.JumpBy(36 * kSecondUs);
   Answer(1, absl::UnavailableError("the connection was closed meanwhile"));
   executor_.AdvanceBy(kSecondUs);
@@ -289,7 +289,7 @@ TEST_F(ReliableCallTest, SilenceAfterAStandstillStillEndsIt) {
   EXPECT_GE(executor_.NowUs(), resumed_us + 15 * kSecondUs);
 }
 
-// A channel that reports an attempt twice: first as lost, then with its answer.
+// The channel reports an attempt twice: first as lost, then with its answer.
 TEST_F(ReliableCallTest, TheFirstAnswerWinsWhicheverAttemptItIsOf) {
   Start();
   Answer(0, absl::DeadlineExceededError("slow"));

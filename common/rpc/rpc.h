@@ -37,12 +37,13 @@ inline bool operator==(const Method& a, const Method& b) {
   return absl::string_view(a.path) == b.path;
 }
 
-// Runs exactly once for each call, on any thread; must not block.
+// A Callback runs exactly once for each call, on any thread. It must not block.
 using Callback = absl::AnyInvocable<void(absl::StatusOr<Message>)>;
 
-// Whether the answer of an attempt that ended with DEADLINE_EXCEEDED had begun to arrive: the peer
-// is alive, but the transfer is slower than the deadline. A channel marks such an error, which
-// needs a network that delivers an answer in pieces; one that does not mark any is right as well.
+// Marks the error of an attempt whose deadline passed after its answer had begun to arrive: the
+// peer is alive, but the transfer is slower than the deadline. AnswerHadBegun finds the mark.
+// Marking needs a network that delivers an answer in pieces; a channel that marks no error is
+// correct, too.
 absl::Status MarkAnswerBegun(absl::Status deadline_exceeded);
 bool AnswerHadBegun(const absl::Status& status);
 

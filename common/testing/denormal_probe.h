@@ -1,4 +1,4 @@
-// Whether the calling thread flushes subnormal numbers to zero, found by computing with some.
+// Finds by computation whether the calling thread flushes subnormal numbers to zero.
 
 #ifndef SATRAP_COMMON_TESTING_DENORMAL_PROBE_H_
 #define SATRAP_COMMON_TESTING_DENORMAL_PROBE_H_

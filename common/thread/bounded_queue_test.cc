@@ -28,7 +28,7 @@ TEST(BoundedQueueTest, HoldsAtMostItsCapacity) {
   int popped = 0;
   while (const auto value = queue.Pop()) {
     EXPECT_EQ(*value, popped++);
-    // Two inside, and one whose Push returned while it was being counted here.
+    // Every pushed value was popped, or is one of at most two in the queue.
     EXPECT_LE(pushed, popped + 2);
   }
   producer.join();

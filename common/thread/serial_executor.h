@@ -27,7 +27,7 @@ class SerialExecutor final : public Executor {
   SerialExecutor& operator=(const SerialExecutor&) = delete;
 
   void Post(Task task) override;
-  // The task enters the order when its time has come, as if posted then.
+  // The task is queued when its time has come, as if it were posted then.
   void PostAfter(int64_t delay_us, Task task) override;
   int64_t NowUs() const override;
 

@@ -40,7 +40,7 @@ TEST(SerialExecutorTest, NeverRunsTwoAtOnce) {
   ThreadPoolExecutor below(4);
   SerialExecutor serial(&below);
   constexpr int kTasks = 5000;
-  int unguarded = 0;  // a race here is what tsan would see
+  int unguarded = 0;  // tsan would report a race on it
   std::atomic<bool> inside = false;
   std::atomic<int> overlaps = 0;
   Mutex mutex;

@@ -22,9 +22,9 @@ struct ThreadPoolExecutor::Rep {
   bool stopping GUARDED_BY(mutex) = false;
   std::deque<Task> tasks GUARDED_BY(mutex);
   // Due timers run before waiting tasks. Many of them must meet a deadline (an answer WAIT), and
-  // behind a long queue they would miss it.
+  // after a long queue they would miss it.
   std::deque<Task> due_timers GUARDED_BY(mutex);
-  // By due time; timers due at the same time keep the order of PostAfter.
+  // Ordered by due time; timers due at the same time keep the order of PostAfter.
   std::multimap<int64_t, Task> timers GUARDED_BY(mutex);
   // Touched by the constructor and Stop only.
   std::vector<std::thread> threads;

@@ -16,7 +16,8 @@ namespace satrap {
 
 class ThreadPoolExecutor final : public Executor {
  public:
-  // `niceness`: what the threads add to the process's, so that the kernel prefers other threads.
+  // `niceness` is added to the process's own for these threads, so that the kernel prefers other
+  // ones.
   // REQUIRES: num_threads >= 1, niceness >= 0
   explicit ThreadPoolExecutor(int num_threads, int niceness = 0);
   ~ThreadPoolExecutor() override;

@@ -14,7 +14,7 @@
 namespace satrap {
 namespace {
 
-// Opens once; waiting in it is for test threads and for tasks that play a busy thread.
+// Opens once. Test threads wait at it, and so do tasks that play a busy thread.
 class Gate {
  public:
   void Open() {

@@ -25,7 +25,7 @@ BatchCutter::BatchCutter(const StreamSpec& spec)
 absl::Status BatchCutter::Queue(std::shared_ptr<const Block> block,
                                 const SplitConsumption& consumed) {
   const uint32_t size = block->size();
-  BlockRange left = {block, 0, 0, {}, {}};  // between what is consumed
+  BlockRange left = {block, 0, 0, {}, {}};  // lies between consumed ranges
   const auto queue_up_to = [&](Position end) {
     left.end = end;
     left.to = RecordAt(*block, end);
@@ -54,7 +54,7 @@ absl::Status BatchCutter::Queue(std::shared_ptr<const Block> block,
 }
 
 // Records that contradict the ledger are found here, where the caller knows the file. If they were
-// sent, the next cut would fail with an error that names none.
+// sent, the next cut would fail with an error that names no file.
 absl::Status BatchCutter::QueueRange(BlockRange range, const SplitConsumption& consumed) {
   ProvenanceRange provenance = ProvenanceOf(range);
   if (consumed.ledger != nullptr) {

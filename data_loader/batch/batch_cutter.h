@@ -29,11 +29,11 @@ class BatchCutter {
   // `spec` must outlive the cutter.
   explicit BatchCutter(const StreamSpec& spec);
 
-  // Queues what `consumed` leaves of the block, in the block's order. Slots of a topic partition
-  // are queued with the records around them; if no record is left, as a rider. Records that are
-  // left out are counted in the spec's progress. FAILED_PRECONDITION, saying why, if the block
-  // contradicts the ledger: what is read has changed since. The caller names the file or the
-  // partition.
+  // Queues those records of the block that `consumed` does not hold, in the block's order. Slots of
+  // a topic partition are queued with the records around them, or as a rider if no record is left.
+  // Records that are left out are counted in the spec's progress. FAILED_PRECONDITION, saying why,
+  // if the block contradicts the ledger: the data has changed since it was consumed. The caller
+  // names the file or the partition.
   absl::Status Queue(std::shared_ptr<const Block> block, const SplitConsumption& consumed);
   void QueueRider(ProvenanceRange range);
 
@@ -45,9 +45,9 @@ class BatchCutter {
   uint64_t skipped_rows() const { return skipped_rows_; }
 
   // Cuts the next batch: a global batch of records, or all if there are fewer, with the riders
-  // after them. `last`: it is the last of its lane. CutBatch (stream_spec.h) makes its parts;
-  // without anything in the queue an ordered stream gets parts of no samples, and an unordered one
-  // no part.
+  // after them. `last` says that the batch is the last of its lane. CutBatch (stream_spec.h) makes
+  // its parts: if the queue is empty, an ordered stream gets parts without samples, and an
+  // unordered one gets no part.
   std::vector<Part> Cut(uint32_t epoch, bool last);
 
  private:

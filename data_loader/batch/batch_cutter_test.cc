@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kShuffleRows = 8;
 
-// Records have a number, which is their only column besides the label.
+// Each record has a label and a number.
 JobConfig Job() {
   JobConfig job;
   job.set_seed(5);
@@ -54,7 +54,7 @@ std::vector<int> RecordsOf(const Part& part) {
   return {values->begin(), values->end()};
 }
 
-// The lines of the messages of one partition: the numbers of their records, kBad or kEmpty. An
+// The messages of one partition, each as its lines: the number of a record, kBad or kEmpty. An
 // offset without lines has no message.
 constexpr int kBad = -1;
 constexpr int kEmpty = -2;
@@ -247,8 +247,9 @@ TEST_F(BatchCutterTest, ABlockThatContradictsTheLedgerIsRefused) {
   EXPECT_TRUE(after.Queue(TopicBlock(messages, 4, 12), consumed).ok());
 }
 
-// A topic partition that is read in several lives. Each reads on as a loader does: from the
-// contiguous end, open blocks with their own bounds, and what lies between in new ones.
+// A topic partition that is read in several lives. Each life resumes as a loader does, from the
+// contiguous end: it reads open blocks within their own bounds, and what lies between them in new
+// blocks.
 class Lives {
  public:
   explicit Lives(std::mt19937* random) : random_(random) {
@@ -307,7 +308,7 @@ class Lives {
     }
   }
 
-  // Removes some messages that are not the last one.
+  // Removes some messages, but never the last one.
   void Compact() {
     for (auto at = messages.lines.begin(); at != messages.lines.end();) {
       at = std::next(at) != messages.lines.end() && Below(8) == 0 ? messages.lines.erase(at)

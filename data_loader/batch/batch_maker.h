@@ -8,7 +8,7 @@
 // A maker of an endless stream waits for records itself, for some 50 ms at most, so that a quiet
 // stream neither holds a thread nor keeps it busy.
 //
-// Not thread-safe. Reads files, so it runs on the loader's parsing threads only.
+// Not thread-safe. It reads files, so it runs on the loader's parsing threads only.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_BATCH_MAKER_H_
 #define SATRAP_DATA_LOADER_BATCH_BATCH_MAKER_H_

@@ -7,8 +7,8 @@
 // message with its lines, or nothing. The shuffle permutes slots, so that a gap or a bad record
 // shifts no other record, and the lines of a slot stay together.
 //
-// A block, its order and its counts are the same in every generation of a run, whatever is consumed
-// of them.
+// A block, its order and its counts are the same in every generation of a run, no matter how much
+// of the block is consumed.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_BLOCK_H_
 #define SATRAP_DATA_LOADER_BATCH_BLOCK_H_
@@ -35,9 +35,9 @@ struct Block {
   explicit Block(const RecordSchema& schema) : records(schema) {}
   uint32_t split = 0;
   uint64_t index = 0;
-  // Lines met since the block before it that holds a record, or since the split's begin. 0 in
-  // epochs and streams that do not count them. Of a topic partition: those of the block's own
-  // offsets; empty_lines counts empty messages, too.
+  // Lines met since the previous block that holds a record, or since the start of the split. 0 in
+  // epochs and streams that do not count them. For a topic partition, lines at the block's own
+  // offsets; there empty_lines counts empty messages, too.
   uint64_t bad_records = 0;
   uint64_t empty_lines = 0;
   RecordBlock records;
@@ -45,9 +45,9 @@ struct Block {
 
   // Set for topic partitions only.
   absl::optional<uint64_t> end_offset;
-  // For each row in `order` its place in the permuted order of slots: ascending.
+  // For each row in `order`, its place in the permuted order of slots. Ascending.
   std::vector<Position> positions;
-  // The last message, and XXH64 of its value. Absent: all offsets are empty.
+  // Offset of the last message, and XXH64 of its value. Absent if no offset has a message.
   absl::optional<uint64_t> last_offset;
   uint64_t last_hash = 0;
 
@@ -58,7 +58,7 @@ struct Block {
   }
 };
 
-// What is known of a split when it has been read.
+// What is known of a split once all of it has been read.
 struct SplitEnd {
   uint64_t end_block = 0;    // one more than the last block that holds a record, or 0
   uint64_t rows = 0;         // records of the stream
@@ -71,16 +71,16 @@ struct BlockRange {
   std::shared_ptr<const Block> block;
   uint32_t from = 0;
   uint32_t to = 0;
-  // For a topic partition: the range consumes the slots from `begin` to `end`, those without
-  // records among them. No record lies between `begin` and record `from`, nor between the last one
-  // and `end`.
+  // For a topic partition: the range consumes the slots from `begin` to `end`, including those
+  // without records. No record lies between `begin` and record `from`, nor between the last one and
+  // `end`.
   Position begin = {};
   Position end = {};
   uint32_t size() const { return to - from; }
 };
 
 // The records [from, to) of the range's block, with the empty slots after them. The first piece of
-// the range also gets those before it. REQUIRES: range.from <= from < to <= range.to
+// the range also gets the empty slots before it. REQUIRES: range.from <= from < to <= range.to
 BlockRange PieceOf(const BlockRange& range, uint32_t from, uint32_t to);
 
 // Rows of a block in streams that are not shuffled: few, so that a block stays in the cache.
@@ -91,9 +91,9 @@ inline constexpr uint64_t kUnshuffledBlockRows = 8192;
 void ShuffleBlock(uint64_t seed, uint32_t epoch, Block* block);
 void KeepOrder(Block* block);
 
-// The slots of the block of `slots` offsets from `first` on, counted from `first`, in the order in
-// which they are taken: a permutation that is a function of (seed, epoch, split, first /
-// shuffle_rows), the one of ShuffleBlock. With shuffle_rows 0 they keep their order.
+// The slots of a block that covers `slots` offsets from `first` on, in the order in which they are
+// taken. Slots count from `first`. The order is ShuffleBlock's permutation, a function of (seed,
+// epoch, split, first / shuffle_rows). If shuffle_rows is 0, the slots keep their order.
 std::vector<uint32_t> SlotOrder(uint64_t seed, uint32_t epoch, uint32_t split, uint64_t first,
                                 uint64_t shuffle_rows, uint32_t slots);
 // Fills order and positions of a topic's block. `order` is its SlotOrder, and places[r] says where

@@ -1,7 +1,7 @@
 // A BlockReader reads the records of one split, block by block. Implementations:
 // file_block_reader.h, synthetic_block_reader.h.
 //
-// Not thread-safe. Blocks on the disk, so it runs on the loader's parsing threads only.
+// Not thread-safe. Calls wait for the disk, so it runs on the loader's parsing threads only.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_BLOCK_READER_H_
 #define SATRAP_DATA_LOADER_BATCH_BLOCK_READER_H_

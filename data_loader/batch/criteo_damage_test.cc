@@ -1,4 +1,4 @@
-// What is a bad record of Criteo TSV, from a damaged file to the quarantine.
+// Which damaged records of Criteo TSV are bad, tested from the file to the quarantine.
 
 #include <gtest/gtest.h>
 

@@ -92,7 +92,7 @@ class CsvQuotesTest : public testing::Test {
 
   TempDir dir_;
   JobConfig job_;
-  // Of the last call of PartsOf.
+  // Results of the last call of PartsOf.
   size_t num_splits_ = 0;
   std::vector<uint64_t> ids_[2];  // of the two features, in the order of the parts
   uint64_t records_ = 0;
@@ -206,7 +206,7 @@ TEST_F(CsvQuotesTest, RandomRecordsAreReadBackAsTheyWere) {
   const std::string alphabet = "\"\",,\n\r\\ ab";
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SplitMix64 random(seed);
-    // A field and how it may stand in the file.
+    // Returns a random field, and in `written` one way to write it in the file.
     const auto make_field = [&](std::string* written) {
       std::string field;
       const uint64_t size = random.Below(12);

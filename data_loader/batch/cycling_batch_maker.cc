@@ -10,9 +10,9 @@ namespace satrap {
 namespace {
 
 // Batch n of the stream holds the records of batch n mod cycle_batches. ListSplits lets every split
-// start with a new batch. A split is one block. The parts that are given share their payload with
-// the batch that is kept, so only headers are copied. Of a batch that is consumed in part, each run
-// of records that is left is a batch of its own.
+// start with a new batch. A split is one block. Parts share their payload with the kept batch, so
+// only headers are copied. If a batch is consumed in part, each run of records that is left is a
+// batch of its own.
 class CyclingBatchMaker final : public BatchMaker {
  public:
   explicit CyclingBatchMaker(std::shared_ptr<const StreamSpec> spec)

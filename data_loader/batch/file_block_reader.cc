@@ -59,7 +59,7 @@ class FileBlockReader final : public BlockReader {
       if (!more) return absl::OkStatus();
       const ParseResult::Kind kind = options_.parser->KindOf(line.text);
       if (kind == ParseResult::kRecord) break;
-      // The first name may begin with what comments begin with.
+      // The name of the first column may begin as a comment does.
       if (kind == ParseResult::kComment && options_.parser->CheckHeader(line.text).ok()) {
         return absl::OkStatus();
       }
@@ -127,7 +127,7 @@ class FileBlockReader final : public BlockReader {
     if (reports_ && options_.watch != nullptr) options_.watch->NoteRefused(fault, path_, refused_);
   }
 
-  // Adds what was read since the last call to the loader's counts.
+  // Adds to the loader's counts what was read since the last call.
   void Count() {
     counts_.disk_bytes = lines_->disk_bytes() - counted_bytes_;
     counted_bytes_ += counts_.disk_bytes;
@@ -148,16 +148,16 @@ class FileBlockReader final : public BlockReader {
   const std::unique_ptr<LineReader> lines_;
   const bool multiline_;   // records may span lines
   uint64_t position_ = 0;  // good records of the split read so far, those of other streams included
-  bool reports_ = false;   // the lines of the block that is being read are reported
-  SplitEnd end_;           // of what was read; its counts are those since the last block
+  bool reports_ = false;   // whether lines of the block that is being read are reported
+  SplitEnd end_;           // of what was read so far; bad and empty lines since the last block
   ReadCounts counts_;      // not yet added to the loader's counts
   uint64_t counted_bytes_ = 0;
   std::string too_long_;  // the reason why the last line over 1 MiB is bad
-  std::string refused_;   // why the last record that was refused is
+  std::string refused_;   // why the last refused record was refused
 };
 
-// Whether a file's header begins in this split or a later one: what lies before the header may fill
-// splits.
+// Whether a file's header begins in this split or a later one: the lines before the header may fill
+// whole splits.
 absl::StatusOr<bool> ComesBeforeHeader(const Split& split, const Parser& parser) {
   if (split.from == 0) return true;
   Split before = split;

@@ -29,9 +29,9 @@ struct FileBlockOptions {
   bool report_bad = true;
   // Bad lines of a block whose first record is consumed were reported before.
   SplitConsumption consumed;
-  // Refuses records that parse; they are bad, too. Null: none is refused.
+  // Refuses some of the records that parse, which then are bad. Null: refuses none.
   const RecordCheck* check = nullptr;
-  ValueWatch* watch = nullptr;  // hears of what was refused and is reported; may be null
+  ValueWatch* watch = nullptr;  // is told of refused records that are reported; may be null
 };
 
 // Opens split number `split_index` of a text format. What `options` points to must outlive the

@@ -179,7 +179,7 @@ TEST_F(FileBlockReaderTest, OfASeededStreamThePositionCountsTheRecordsOfTheStrea
   ASSERT_TRUE(Open(text, 10).ok());
   while (Next() != "end") continue;
   std::vector<std::string> expected;
-  int kept = 0;  // of the block
+  int kept = 0;  // records of the block that the filter keeps
   for (int i = 0; i < 100; ++i) {
     if (i % 10 == 0) kept = 0;
     expected.push_back(absl::StrCat("0 ", i / 10, " ", kept));
@@ -248,7 +248,7 @@ TEST_F(FileBlockReaderTest, AFileWithoutRecordsHasNoHeader) {
     ASSERT_TRUE(Open(text, 10).ok()) << text;
     EXPECT_EQ(Next(), "end") << text;
   }
-  // A gzip member of no bytes, as partitioned writers leave it.
+  // A gzip member without bytes, as writers leave it for an empty partition.
   const std::string member("\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0", 20);
   ASSERT_TRUE(Open(member, 10, true, 0, Compression::kGzip).ok());
   EXPECT_EQ(Next(), "end");
@@ -298,7 +298,7 @@ TEST_F(FileBlockReaderTest, TooManyBadRecordsEndTheReading) {
   EXPECT_NE(Next().find("max_bad_fraction"), std::string::npos);
 }
 
-// The job's parser, which also looks how many records the loader has counted at each line.
+// The job's parser, which also notes at each line how many records the loader has counted.
 class WatchfulParser final : public Parser {
  public:
   explicit WatchfulParser(const ReadProgress* progress) : progress_(progress) {}
@@ -343,7 +343,8 @@ TEST_F(FileBlockReaderTest, OnlyTheSplitThatBeginsTheFileHasAHeader) {
 }
 
 TEST_F(FileBlockReaderTest, AFileThatEndsEarlyIsAnErrorAndItsRecordsAreCounted) {
-  // A frame of the raw block "0,1\n0,2\n" that is not the last, and nothing after it.
+  // A frame with the raw block "0,1\n0,2\n", which is not marked as the last, but nothing follows
+  // it.
   const std::string frame(
       "\x28\xb5\x2f\xfd\x00\x58\x40\x00\x00"
       "0,1\n0,2\n",

@@ -44,7 +44,7 @@ struct ParsedPartSource::Rep : std::enable_shared_from_this<ParsedPartSource::Re
   bool in_epoch GUARDED_BY(mutex) = false;
   uint32_t epoch GUARDED_BY(mutex);  // the current one, or the next if not in_epoch
   uint64_t next_seq GUARDED_BY(mutex);
-  bool has_left GUARDED_BY(mutex);  // in `epoch`
+  bool has_left GUARDED_BY(mutex);  // whether the lane has left in `epoch`
 
   void Ask(PartSource::Callback done);
   void Stop();
@@ -189,9 +189,9 @@ void ParsedPartSource::Rep::Answer() {
     MutexLock lock(&mutex);
     StartMakers();
     if (!asked) return;
-    // Evaluation streams have endless passes, and what paces them is that a part of a later pass
-    // waits at its worker. A loader without records for a pass would race through all of them, so
-    // it sends one part of zero samples.
+    // Evaluation streams have endless passes, and only parts of later passes that wait at their
+    // worker slow a loader down. A loader without records for a pass would race through all of
+    // them, so it sends one part of zero samples.
     if (spec->stream != TRAIN_STREAM && AllEnded() && next_seq == 0) {
       AddBatch({EmptyPart(*spec, epoch)});
     }

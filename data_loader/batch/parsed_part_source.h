@@ -1,7 +1,7 @@
 // A ParsedPartSource is the PartSource of a real loader: it runs batch makers on the loader's
 // parsing threads and queues their parts until Next takes them. It reads ahead within the epoch and
 // starts no further batch once `capacity_parts` parts are queued. A maker that has nothing yet is
-// asked again when the tasks that wait for a thread have had theirs.
+// asked again after the tasks that already wait for a thread.
 //
 // Thread-safe.
 
@@ -33,7 +33,7 @@ class ParsedPartSource final : public PartSource {
     // Makes batch maker number `maker`, from 0 on. Null: NewBatchMaker of the spec.
     std::function<std::unique_ptr<BatchMaker>(int maker)> new_maker;
   };
-  // Tasks on `parse_executor` block on the disk, so it must not be the executor of an engine. It
+  // Tasks on `parse_executor` wait for the disk, so it must not be the executor of an engine. It
   // and `supply` are not owned and must outlive this object and its tasks.
   ParsedPartSource(std::shared_ptr<const StreamSpec> spec, const Options& options,
                    Executor* parse_executor, SplitSupply* supply);

@@ -26,8 +26,8 @@ class SlowSupply final : public SplitSupply {
   std::vector<Callback> open;
 };
 
-// Gives the results it was made with, one a call, and notes its name in `calls`. Its batches have
-// one part of no samples.
+// Returns the results it was made with, one per call, and notes its name in `calls`. Its batches
+// have one part of no samples.
 class ScriptedMaker final : public BatchMaker {
  public:
   ScriptedMaker(char name, std::vector<Result> results, std::string* calls)
@@ -146,7 +146,7 @@ TEST_F(ParsedPartSourceTest, ReadsAheadUpToItsCapacity) {
   StaticSplits splits(0, 1, 100);
   Make(1000, TRAIN_STREAM, &splits, 4);
   EXPECT_EQ(Next(), "e0 s0 p0 n5");
-  // One part of two batches is taken and three wait, so a third batch was begun.
+  // One of the four parts of two batches was taken and three waited, so a third batch was begun.
   EXPECT_EQ(progress_.Snapshot().records(), 30u);
   EXPECT_EQ(source_->ready_parts(), 5u);
 }

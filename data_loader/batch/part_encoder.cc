@@ -80,7 +80,7 @@ bool PartEncoder::CrossMisses(const Feature& feature, const Row& row) {
   return false;
 }
 
-// Ids of the feature in all rows. kId, kNumeric and kCross have exactly one in each.
+// How many ids the feature has in all rows. kId, kNumeric and kCross have exactly one per row.
 size_t PartEncoder::CountIds(const Feature& feature, const Rows& rows) const {
   size_t count = 0;
   for (const Row& row : rows) {
@@ -165,7 +165,7 @@ void PartEncoder::FillJagged(const Feature& feature, const Rows& rows, absl::Spa
 }
 
 bool PartEncoder::MissesLabels(const Rows& rows) const {
-  // A record with one label has it.
+  // If the job has one label only, every record has it.
   if (schema_.labels.size() == 1) return false;
   for (const Row& row : rows) {
     const float* labels = row.block->labels(row.row);

@@ -26,8 +26,8 @@ class PartEncoder {
 
   // The part that holds the records of `ranges` in order; without ranges it has zero samples.
   // `first_sample` is the position of its first sample in the global batch. Its provenance is one
-  // range for each of `ranges` with records; one from 0 carries the counts of its block. The caller
-  // sets the ids and last_of_lane.
+  // range for each of `ranges` that has records; a range that begins at 0 carries the counts of its
+  // block. The caller sets the ids and last_of_lane.
   Part Encode(absl::Span<const BlockRange> ranges, uint64_t first_sample) const;
 
  private:

@@ -13,8 +13,8 @@
 namespace satrap {
 
 // The provenance of a range's records. A range that begins its block carries the block's counts of
-// bad records and empty lines. That of a topic partition may be empty: it then consumes slots
-// alone.
+// bad records and empty lines. A range of a topic partition may have no records: then it consumes
+// only slots.
 ProvenanceRange ProvenanceOf(const BlockRange& range);
 
 // The end of split number `split`, a piece of a file.

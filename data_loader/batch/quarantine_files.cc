@@ -24,12 +24,12 @@ namespace {
 // The fields of a line of the .tsv.
 enum Field { kFile, kOffset, kLine, kStream, kReason, kSplit, kBlock, kIndex, kFields };
 
-// A line of a pair: where it lies in both files, its line end included.
+// A line of a pair, and where it lies in both files. Sizes include the line end.
 struct Kept {
   int stream;  // 0 train, 1 valid, 2 test
   uint32_t split;
   uint64_t offset;
-  uint64_t number;  // of the line; of a topic, within the message at `offset`
+  uint64_t number;  // the line's number; for a topic, within the message at `offset`
   size_t pair;
   uint64_t text_from;
   uint64_t place_from;
@@ -77,7 +77,7 @@ absl::Status AddPair(const std::string& path, size_t pair, const Ledger* ledger,
     const std::vector<absl::string_view> fields =
         absl::StrSplit(absl::string_view(place).substr(0, place.size() - 1), '\t');
     uint64_t block;
-    // What a loss of power has torn.
+    // Skip what a loss of power has torn.
     if (fields.size() != kFields || !absl::SimpleAtoi(fields[kSplit], &line.split) ||
         !absl::SimpleAtoi(fields[kOffset], &line.offset) ||
         !absl::SimpleAtoi(fields[kLine], &line.number) ||
@@ -94,7 +94,8 @@ absl::Status AddPair(const std::string& path, size_t pair, const Ledger* ledger,
   return absl::OkStatus();
 }
 
-// Writes the lines to `path`: by `from` and `bytes` of the files of the pairs with this suffix.
+// Writes to `path` the kept lines of the pairs' files with this suffix. `from` and `bytes` are the
+// members that say where a line lies in its file.
 absl::Status WriteLines(const std::vector<std::string>& pairs, const std::vector<Kept>& kept,
                         const char* suffix, uint64_t Kept::*from, uint32_t Kept::*bytes,
                         const std::string& path) {

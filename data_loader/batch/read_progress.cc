@@ -35,7 +35,7 @@ std::string OneField(absl::string_view path) {
   return absl::StrReplaceAll(path, {{"\t", "\\t"}, {"\n", "\\n"}});
 }
 
-// A record that may span lines as one line, from which it can be told again.
+// Writes a record that may span lines as one line, from which it can be restored.
 std::string OneLine(absl::string_view record) {
   return absl::StrReplaceAll(record, {{"\\", "\\\\"}, {"\n", "\\n"}, {"\r", "\\r"}});
 }
@@ -162,7 +162,7 @@ absl::Status ReadProgress::CheckFraction(Stream stream) const {
                    ")", where, "; the first: ", counts.first_bad));
 }
 
-// Records that are read again and left out are among those that are consumed.
+// consumed_records already counts the records that were read again and left out.
 uint64_t ReadProgress::GoodOf(Stream stream) const {
   const ReadCounts& read = counts_[stream].read;
   if (stream != TRAIN_STREAM) return read.scanned;
@@ -193,7 +193,7 @@ LoaderProgress ReadProgress::Snapshot() const {
   if (keeps_lines_) progress.set_quarantine_file(PathIn(options_, ".txt"));
   const ReadCounts& train = counts_[TRAIN_STREAM].read;
   uint64_t expected = options_.train_rows;
-  // The files' records so far per byte so far, applied to all bytes.
+  // Records per byte of what was read so far, applied to all bytes.
   if (expected == 0 && train.disk_bytes > 0) {
     expected = static_cast<uint64_t>(static_cast<double>(options_.train_disk_bytes) *
                                      static_cast<double>(train.records) /

@@ -32,19 +32,19 @@ struct ReadCounts {
   uint64_t empty_lines = 0;
   uint64_t comments = 0;
   uint64_t disk_bytes = 0;
-  // Records of the stream that are consumed already; those that were read are in `records`, too.
+  // Records of the stream left out as already consumed. If they were read, `records` has them, too.
   uint64_t skipped = 0;
 };
 
 struct BadLine {
   absl::string_view path;  // or "TOPIC/PARTITION"
-  uint64_t offset = 0;     // of its first byte in the decompressed file, or its message's
+  uint64_t offset = 0;     // of its first byte in the decompressed file, or of its message
   uint64_t line = 0;       // from 1, in the file or the message; 0: unknown
   Stream stream = TRAIN_STREAM;
   const char* reason = "";
   absl::string_view text;
   // Its place in the terms of ProvenanceRange: just before the good record at this position, or
-  // after the last record if there is none. Of a topic, `block` is the message's offset, and
+  // after the last record if there is none. For a topic, `block` is the message's offset, and
   // `index` is 0: a later generation may read the message in another block.
   uint32_t split = 0;
   uint64_t block = 0;
@@ -52,8 +52,8 @@ struct BadLine {
   // Records of the file may span lines: `text` is kept on one line, with backslashes, line feeds
   // and carriage returns escaped.
   bool multiline = false;
-  bool is_message = false;  // of a topic: `offset` counts messages and not bytes
-  // Where it is kept instead of the quarantine files; empty: in these.
+  bool is_message = false;  // it is from a topic: `offset` counts messages and not bytes
+  // The topic that keeps it; empty: the quarantine files keep it.
   absl::string_view dead_letter_topic = {};
 };
 
@@ -65,7 +65,7 @@ class ReadProgress {
     uint64_t generation = 1;
     double max_bad_fraction = 1;
     // Records of the train stream in generations before this one. They count towards
-    // max_bad_fraction, or a few bad lines at the end of what is left would end the run.
+    // max_bad_fraction; otherwise a few bad lines at the end of what is left would end the run.
     uint64_t consumed_records = 0;
     uint64_t consumed_bad_records = 0;
     // Called with one line of text for each bad record that is logged, on the thread that found it.
@@ -81,10 +81,10 @@ class ReadProgress {
 
   void Add(Stream stream, const ReadCounts& counts);
 
-  // Counts the record and writes its line, which blocks on the disk; an error if that fails. Once
-  // 10,000 records of the stream are read, FAILED_PRECONDITION if more than max_bad_fraction of
-  // them are bad; the message names both counts, the quarantine file or the dead-letter topic, and
-  // the stream's first bad record.
+  // Counts the record and writes its line, which waits for the disk and may fail. Once 10,000
+  // records of the stream are read, FAILED_PRECONDITION if more than max_bad_fraction of them are
+  // bad; the message names both counts, the quarantine file or the dead-letter topic, and the
+  // stream's first bad record.
   absl::Status AddBad(const BadLine& bad);
 
   // Registers a reader of the stream's first epoch.
@@ -105,10 +105,9 @@ class ReadProgress {
   struct Counts {
     ReadCounts read;
     uint64_t bad = 0;
-    size_t readers = 0;     // that have not finished the first epoch
-    std::string first_bad;  // where the first bad record is and what is wrong with it
-    std::string
-        dead_letter_topic;  // that has the bad records; empty: the quarantine files have them
+    size_t readers = 0;             // readers that have not finished the first epoch
+    std::string first_bad;          // where the first bad record is and what is wrong with it
+    std::string dead_letter_topic;  // keeps the bad records; empty: the quarantine files do
   };
   absl::Status Keep(const BadLine& bad) EXCLUDES(mutex_);
   // The stream's good and bad records, those before this generation included.

@@ -19,8 +19,8 @@ namespace {
 //
 // In an ordered stream batches are the same wherever reading begins: what is consumed is a prefix
 // of the lane, and what a batch holds depends on nothing but its place in the lane. The end of a
-// split goes with the record before it. It is known in time, because a batch is made when one more
-// record is known.
+// split goes with the record before it, and is known in time because a batch is made only when one
+// more record is known.
 class RecordBatchMaker final : public BatchMaker {
  public:
   explicit RecordBatchMaker(std::shared_ptr<const StreamSpec> spec)
@@ -29,13 +29,13 @@ class RecordBatchMaker final : public BatchMaker {
         // The last batch of a lane is flagged. A full batch is emitted only when one more record
         // is known, which proves that it is not the last.
         needed_(batch_size_ + (spec_->ordered ? 1 : 0)),
-        // Ends of splits are for the ledger, and evaluation has none.
+        // Only the ledger needs ends of splits, and evaluation has no ledger.
         tells_ends_(spec_->stream == TRAIN_STREAM),
         reads_first_(spec_->begin.epoch == 0),
         blocks_(spec_->schema),
         cutter_(*spec_) {
     if (reads_first_) spec_->AddReader();
-    // A stream that the job does not have has no splits. A job of topics may have no text format.
+    // A stream that the job lacks has no splits. A job that reads topics may have no text format.
     if (spec_->click_log == nullptr && !spec_->splits.empty()) {
       parser_ = NewParser(spec_->job.data(), spec_->stream);
     }
@@ -56,8 +56,8 @@ class RecordBatchMaker final : public BatchMaker {
   void EndSplits() override { splits_ended_ = true; }
 
   absl::StatusOr<Result> MakeBatch(std::vector<Part>* parts) override {
-    // With a full batch in hand an unordered stream reads on, too, while a split is open: if it is
-    // at its end, that goes with this batch, and an epoch seldom needs a part for ends alone.
+    // An unordered stream with a full batch reads on while a split is open. If the split is at its
+    // end, the end goes with this batch, so an epoch seldom needs a part for ends alone.
     while (cutter_.rows() < needed_ || (cutter_.rows() == batch_size_ && reader_ != nullptr)) {
       if (reader_ == nullptr && splits_.empty()) {
         if (!splits_ended_) return Result::kNeedsSplit;
@@ -70,9 +70,9 @@ class RecordBatchMaker final : public BatchMaker {
   }
 
  private:
-  // Called when all splits are read: gives the last batch if one is left. A lane has at least one
-  // batch in an epoch, of zero samples if need be: the ranks wait for its last_of_lane flag.
-  // Ends of splits that no record follows are a batch, too, if there is no other to carry them.
+  // Called when all splits are read: makes the last batch if one is left. A lane has at least one
+  // batch in an epoch, with zero samples if need be, because the ranks wait for its last_of_lane
+  // flag. Ends of splits that no other batch can carry make a batch, too.
   absl::StatusOr<Result> Finish(std::vector<Part>* parts) {
     if (!cutter_.empty() || (spec_->ordered && batches_ == 0)) {
       Emit(true, parts);
@@ -113,8 +113,9 @@ class RecordBatchMaker final : public BatchMaker {
     return absl::OkStatus();
   }
 
-  // At the end of a split: whether it holds what is consumed of it, and as many records as its end,
-  // if that is consumed, has named. Rows of the synthetic log cannot change.
+  // Call at the end of a split. Checks that the split has the records that are consumed of it and,
+  // if its end is consumed, as many records as that end says. Rows of the synthetic log cannot
+  // change.
   absl::Status CheckEnd() const {
     if (spec_->click_log != nullptr) return absl::OkStatus();
     const Ledger::SplitRows known = spec_->begin.consumed.RowsOf(epoch_, split_);
@@ -168,13 +169,13 @@ class RecordBatchMaker final : public BatchMaker {
   const uint64_t batch_size_;
   const uint64_t needed_;
   const bool tells_ends_;
-  bool reads_first_;  // until epoch 0 is read: what is bad in it is counted once, not in each epoch
+  bool reads_first_;  // until epoch 0 is read: bad records are counted only then
   std::unique_ptr<Parser> parser_;
   uint32_t epoch_ = 0;
   std::deque<uint32_t> splits_;
   bool splits_ended_ = false;
   uint32_t split_ = 0;         // the one that `reader_` reads
-  uint64_t skipped_rows_ = 0;  // of it: those that the ledger holds as consumed
+  uint64_t skipped_rows_ = 0;  // records of that split that the ledger holds as consumed
   std::unique_ptr<BlockReader> reader_;
   BlockPool blocks_;
   BatchCutter cutter_;

@@ -108,7 +108,7 @@ TEST_F(RecordBatchMakerTest, AFileThatShrinksBetweenTwoEpochsIsAnErrorOfTheSecon
   EXPECT_EQ(ReadEpoch(*spec, maker.get(), 0).records, UpTo(10));
   dir_.Write("data", "0,0\n1,1\n0,2\n1,3\n");
   maker->BeginEpoch(1);
-  maker->AddSplit(0);  // all of its bytes are there
+  maker->AddSplit(0);  // all bytes of this split are still there
   std::vector<Part> parts;
   const auto made = maker->MakeBatch(&parts);
   EXPECT_EQ(made.status().code(), absl::StatusCode::kDataLoss) << made.status();
@@ -286,7 +286,7 @@ TEST_F(RecordBatchMakerTest, AFileThatWentAwayIsAnError) {
   EXPECT_EQ(maker->MakeBatch(&parts).status().code(), absl::StatusCode::kNotFound);
 }
 
-// Two makers share a good file and one of three bad lines; one record in five may be bad.
+// One maker reads a good file, the other a file of three bad lines. One record in five may be bad.
 class TwoRecordBatchMakersTest : public testing::Test {
  protected:
   void Make(int good_rows) {
@@ -311,8 +311,8 @@ class TwoRecordBatchMakersTest : public testing::Test {
 
 TEST_F(TwoRecordBatchMakersTest, TheShareOfBadRecordsIsThatOfAllMakersTogether) {
   Make(50);
-  // All that this one has read is bad, and it ends before the other begins. It tells the split's
-  // end.
+  // All that this maker has read is bad, and it ends before the other begins. Its batch carries the
+  // split's end.
   const auto ends = RunEpoch(*spec_, bad_.get(), 0, 1, 2);
   ASSERT_EQ(ends.size(), 1u);
   EXPECT_EQ(ends[0][0].header.part().samples(), 0u);

@@ -59,8 +59,8 @@ struct StreamSpec {
   const std::unique_ptr<ValueWatch> watch;
   ReadProgress* const progress;
 
-  // A batch maker reads the first epoch or pass, and has read its share of it. The error is that of
-  // ReadProgress::EndReader.
+  // Call when a batch maker begins the first epoch or pass, and when it has read its share of it.
+  // EndReader fails as ReadProgress::EndReader does.
   void AddReader() const;
   absl::Status EndReader() const;
 };
@@ -68,7 +68,7 @@ struct StreamSpec {
 // Cuts a batch into one part per NN worker, of sizes that differ by at most one. Stream, epoch and
 // part are set in each, and last_of_lane if the stream is ordered. Parts of zero samples are
 // included only if it is ordered. The last part carries `riders`, provenance without samples; if
-// there would be none, an empty part 0 does.
+// there would be no part, an empty part 0 carries them.
 std::vector<Part> CutBatch(const StreamSpec& spec, absl::Span<const BlockRange> batch,
                            absl::Span<const ProvenanceRange> riders, uint32_t epoch, bool last);
 // Part 0 of a batch without samples.

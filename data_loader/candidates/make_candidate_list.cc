@@ -38,7 +38,7 @@ absl::Status TooMany(const std::string& where, size_t most_items) {
       " different items. Name a list of the most frequent ones (model.candidates.list)"));
 }
 
-// What the feature makes of an item's text.
+// The id that the feature makes of an item's text.
 class ItemIds {
  public:
   explicit ItemIds(const JobConfig& job)
@@ -52,7 +52,7 @@ class ItemIds {
     }
   }
 
-  // False if it is none.
+  // False if the text is no id.
   bool Find(absl::string_view text, uint64_t* id) const {
     if (are_numbers_) return absl::SimpleAtoi(text, id);
     if (vocabulary_.empty()) {
@@ -77,7 +77,7 @@ FileIdentity IdentityOf(const CandidateList& list) {
   return identity;
 }
 
-// Beside the lists of files, because it is one more thing that a run does not exchange.
+// The description lies beside the lists of files, because a run must not exchange the list either.
 std::string IdentityPath(const JobConfig& job) { return job.run_dir() + "/splits/candidates"; }
 
 absl::Status WriteIdentity(const JobConfig& job, const FileIdentity& identity) {
@@ -86,7 +86,7 @@ absl::Status WriteIdentity(const JobConfig& job, const FileIdentity& identity) {
   const std::string draft = path + ".partial";
   const std::string folder = job.run_dir() + "/splits";
   RETURN_IF_ERROR(disk->CreateFolders(folder));
-  RETURN_IF_ERROR(disk->Remove(draft));  // of a loader that died here
+  RETURN_IF_ERROR(disk->Remove(draft));  // left by a loader that died here
   RETURN_IF_ERROR(WriteCheckedText(draft, identity, disk));
   RETURN_IF_ERROR(disk->Rename(draft, path));
   return disk->SyncFolder(folder);
@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<BlockReader>> OpenSplit(const StreamSpec& spec, u
   options.filter = &spec.filter;
   options.parser = parser;
   options.progress = progress;
-  options.report_bad = false;  // training does
+  options.report_bad = false;  // training reports them
   options.check = &spec.check;
   return NewFileBlockReader(spec.splits[split], split, options);
 }
@@ -229,7 +229,7 @@ absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train,
     return AnotherList(path, was, is, !is_there);
   }
   if (!is_there) RETURN_IF_ERROR(WriteCandidateList(path, *list));
-  // After the list: what tells of it must not be there alone.
+  // Written after the list, because a description must not be there without its list.
   return known.ok() ? absl::OkStatus() : WriteIdentity(job, is);
 }
 

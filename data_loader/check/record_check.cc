@@ -11,7 +11,7 @@
 namespace satrap {
 namespace {
 
-// NaN, a missing number, is none.
+// False for NaN, a missing number.
 bool IsBeyond(float number) { return std::fabs(number) > kLargestNumber; }
 
 std::string BeyondText(absl::string_view what, float number) {
@@ -21,7 +21,7 @@ std::string BeyondText(absl::string_view what, float number) {
 }  // namespace
 
 RecordCheck::RecordCheck(const JobConfig& job)
-    // The ledger of a topic counts offsets and lines, whether they hold good records or not.
+    // The ledger of a topic counts offsets and lines, whether or not they hold good records.
     : applies_(job.data().record_rules() > 0 || job.data().has_kafka()),
       labels_(job.action() == JobConfig::PREDICT ? std::vector<LabelTargets>()
                                                  : LabelTargetsOf(job)) {
@@ -41,8 +41,8 @@ RecordCheck::RecordCheck(const JobConfig& job)
 void RecordCheck::AddNumeric(const NumericConfig& config, const RecordSchema& schema) {
   const int column = schema.IndexOfNumeric(ColumnOf(config));
   CHECK(column >= 0) << "numeric " << config.name() << " reads no column";
-  // Every transform ascends, so the numbers that it keeps within the limit are an interval. Its
-  // ends are drawn in a little, because the transform itself rounds.
+  // Every transform ascends, so the numbers that it keeps within the limit are an interval. The
+  // interval is made slightly smaller, because the transform itself rounds.
   double middle = 0;
   double reach = 0.999 * static_cast<double>(kLargestNumber);
   switch (config.transform()) {

@@ -1,11 +1,12 @@
 // A RecordCheck says which parsed records the job's losses and network cannot take: a label that is
-// no target of its loss, or a number beyond 1e15 after its transform. Such a record is bad, as one
-// that does not parse is (docs/formats.md, "Bad records, everywhere"), so that no record ends a
+// no target of its loss, or a number beyond 1e15 after its transform. Such a record is bad, like
+// one that does not parse (docs/formats.md, "Bad records, everywhere"), so that no record ends a
 // run.
 //
-// A run of files that began before there was such a check (data.record_rules 0) goes on without it,
-// because its ledger counts the records that were good then. For the same reason nothing decides
-// here that may change while a run goes on. A record to predict needs no label that a loss takes.
+// A run of files that began before this check existed (data.record_rules 0) continues without it,
+// because its ledger counts the records that were good then. For the same reason the check depends
+// on nothing that may change while a run lasts. A record to predict needs no label that a loss
+// takes.
 //
 // Thread-safe: const.
 
@@ -32,7 +33,7 @@ class RecordCheck {
   explicit RecordCheck(const JobConfig& job);
 
   // Checks the last row. Unless it is good, `*reason` names the column, shows the value and says
-  // what would do. REQUIRES: rows() > 0, and the schema of the job
+  // what would be accepted. REQUIRES: rows() > 0, and the schema of the job
   Fault Check(const RecordBlock& records, std::string* reason) const;
 
   const std::vector<LabelTargets>& labels() const { return labels_; }
@@ -42,7 +43,7 @@ class RecordCheck {
     size_t column;
     std::string name;
     NumericTransform transform;
-    // Numbers between these are surely good, so most need no transform here.
+    // Numbers between these are certainly good, so most numbers need no transform here.
     float low;
     float high;
   };

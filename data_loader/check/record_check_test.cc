@@ -10,8 +10,8 @@ namespace {
 
 using Fault = RecordCheck::Fault;
 
-// A number `x` by `transform`, a number `z` that becomes an id, and weighted lists that are read
-// and not.
+// A number `x` with `transform`, a number `z` that becomes an id, a weighted list that is read and
+// one that is not.
 JobConfig Job(const std::string& transform = "", const std::string& tasks = "") {
   JobConfig job = JobWithData(absl::StrCat(R"(
       record_rules: 1
@@ -98,7 +98,7 @@ TEST(RecordCheckTest, NumbersBeyondTheLimitAreRefusedWhereTheyReachTheNetwork) {
             "the weight: 1e+16 is beyond 1e15, the largest number that a model takes");
   const JobConfig regression = Job("", "tasks { name: 'a' loss: MSE }");
   EXPECT_EQ(Check(regression, {.label = 1e16f}).first, Fault::kLabel);
-  // A bucket is an id, and nothing reads the other list.
+  // A bucket is an id, so `z` may be large, and nothing reads the other list.
   EXPECT_EQ(Check(Job(), {.z = 1e22f, .other = 1e22f}).first, Fault::kNone);
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostSampled = 8192;
 constexpr uint64_t kFirstJudged = 65536;
-// Of fewer numbers the 99.9th percentile is the largest one.
+// The 99.9th percentile of fewer numbers would be the largest one.
 constexpr size_t kLeastJudged = 1000;
 constexpr double kFar = 1000;
 
@@ -26,7 +26,7 @@ const char* StreamText(Stream stream) {
 }  // namespace
 
 ValueWatch::ValueWatch(const JobConfig& job, Stream stream) : stream_(stream) {
-  // Labels and planted numbers of the synthetic log are what its model makes them.
+  // The synthetic log's model makes its labels and numbers.
   if (job.data().has_synthetic()) return;
   const RecordSchema schema = SchemaOf(job.data());
   MutexLock lock(&mutex_);
@@ -70,8 +70,8 @@ void ValueWatch::Add(const RecordBlock& records, absl::string_view place) {
   if (rows_ >= std::max(kFirstJudged, 2 * judged_rows_)) JudgeAll();
 }
 
-// As they are in the data: a transform ascends, so it is applied to what is kept and to nothing
-// else.
+// Adds values as they are in the data. A transform ascends, so it need only be applied to what is
+// kept.
 void ValueWatch::AddColumn(const RecordBlock& records, absl::string_view place, Column* column) {
   const Extremes before = column->extremes;
   const size_t rows = records.rows();
@@ -102,7 +102,7 @@ void ValueWatch::TakeSample(const RecordBlock& records) {
     for (Column& column : columns_) column.sample.push_back(ValueOf(column, records, row));
     row += stride_;
     if (columns_[0].sample.size() < kMostSampled) continue;
-    // Every second one stays, and every second one is taken from here on.
+    // Every second one stays, and from here on only every second record is taken.
     for (Column& column : columns_) {
       for (size_t i = 0; i < kMostSampled / 2; ++i) column.sample[i] = column.sample[2 * i];
       column.sample.resize(kMostSampled / 2);
@@ -158,7 +158,7 @@ void ValueWatch::Judge(Column* column) {
   };
   const double above = applied(column->extremes.largest) - median;
   const double below = median - applied(column->extremes.least);
-  // Where all but a few numbers are equal, such as a rare flag, the few are compared with 1.
+  // If all but a few numbers are equal, as for a rare flag, the few are compared with 1.
   if (std::max(above, below) <= kFar * (usual > 0 ? usual : 1)) return;
   column->told = true;
   const bool is_above = above >= below;
@@ -175,7 +175,7 @@ void ValueWatch::Judge(Column* column) {
                         : ""));
 }
 
-// At most one for each column, and one for each kind of fault.
+// Call at most once for each column, and once for each kind of fault.
 void ValueWatch::Warn(std::string warning) { warnings_.push_back(std::move(warning)); }
 
 void ValueWatch::Report(LoaderProgress* progress) const {

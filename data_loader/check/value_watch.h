@@ -1,14 +1,15 @@
-// A ValueWatch looks at the labels and numbers of a stream's records as they are read for the first
-// time, and warns of what training can take and will hardly survive:
+// A ValueWatch looks at the labels and numbers of a stream's records when they are first read. It
+// warns of values that training accepts but will hardly survive:
 //
 //   a record that RecordCheck refused, the first one of each kind
 //   a column with a number whose distance from the median is over 1,000 times the 99.9th percentile
 //   of all distances, after the transform and the clamp
 //
-// The largest and least number of a column are exact; median and percentile are those of up to
+// The largest and least number of a column are exact. Median and percentile are those of up to
 // 8,192 records, evenly spread over all so far. Columns are judged at the end of the first epoch or
-// pass, and, because topics have no end, each time that the number of records has doubled, from
-// 65,536 on. Each loader judges what it reads itself. A column is named once a stream.
+// pass. Because topics have no end, they are also judged each time that the number of records has
+// doubled, from 65,536 on. Each loader judges what it reads itself. A stream names a column at most
+// once.
 //
 // Thread-safe.
 
@@ -38,28 +39,28 @@ class ValueWatch {
   // REQUIRES: a validated job
   ValueWatch(const JobConfig& job, Stream stream);
 
-  // All rows of a block. `place` is where they come from: a path, or a topic partition.
+  // Looks at all rows of a block. `place` is where they come from: a path, or a topic partition.
   void Add(const RecordBlock& records, absl::string_view place);
   // A record that RecordCheck refused. REQUIRES: fault is not kNone
   void NoteRefused(RecordCheck::Fault fault, absl::string_view place, absl::string_view reason);
 
-  // A reader of the first epoch or pass begins, and has ended. When the last one has, columns are
-  // judged.
+  // Call when a reader of the first epoch or pass begins, and when it has ended. Columns are judged
+  // when the last one has ended.
   void AddReader();
   void EndReader();
 
-  // Adds the stream's warnings and counts to what the loader tells; labels of the train stream
-  // only.
+  // Adds the stream's warnings and counts to what the loader reports. Only the train stream adds
+  // labels.
   void Report(LoaderProgress* progress) const;
 
  private:
-  // Of the numbers that are not missing.
+  // Covers the numbers that are not missing.
   struct Extremes {
     uint64_t count = 0;
     float least = std::numeric_limits<float>::infinity();
     float largest = -std::numeric_limits<float>::infinity();
 
-    // A loop of its own for each kind of column: it goes over every record.
+    // A separate loop for each kind of column, because it runs over every record.
     template <typename ValueOfRow>
     void Add(size_t rows, ValueOfRow value_of) {
       uint64_t known = 0;
@@ -80,7 +81,7 @@ class ValueWatch {
     std::string name;
     NumericTransform transform;
     Extremes extremes{};
-    std::string least_at{}, largest_at{};  // their places
+    std::string least_at{}, largest_at{};  // where they were read
     std::vector<float> sample{};           // as in the data; NaN is missing
     bool told = false;
   };
@@ -97,7 +98,7 @@ class ValueWatch {
   std::vector<Column> columns_ GUARDED_BY(mutex_);
   std::vector<Extremes> labels_ GUARDED_BY(mutex_);  // of the train stream, by LABEL column
   uint64_t rows_ GUARDED_BY(mutex_) = 0;
-  uint64_t judged_rows_ GUARDED_BY(mutex_) = 0;  // when columns were judged last
+  uint64_t judged_rows_ GUARDED_BY(mutex_) = 0;  // rows_ when columns were last judged
   uint64_t stride_ GUARDED_BY(mutex_) = 1;       // every this many-th record is in the sample
   uint64_t clamped_ GUARDED_BY(mutex_) = 0;
   size_t readers_ GUARDED_BY(mutex_) = 0;

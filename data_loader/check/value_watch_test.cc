@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// One number `x`, as `numeric` says.
+// A job with one number `x`, configured by `numeric`.
 JobConfig Job(const std::string& numeric = "") {
   return JobWithData(absl::StrCat(R"(
       csv { columns { name: 'y' kind: LABEL } columns { name: 'x' kind: NUMERIC } }
@@ -40,7 +40,7 @@ class ValueWatchTest : public testing::Test {
       watch->Add(block_, "day.csv");
     }
   }
-  // What a reader that reads these records warns of.
+  // The warnings of a reader that reads these records.
   std::vector<std::string> WarningsOf(const JobConfig& job, int rows,
                                       const std::function<float(int)>& x) {
     ValueWatch watch(job, TRAIN_STREAM);
@@ -58,7 +58,7 @@ class ValueWatchTest : public testing::Test {
   RecordBlock block_{SchemaOf(Job().data())};
 };
 
-// From -1 to 1.
+// A number from -1 to 1.
 float Usual(int i) { return static_cast<float>(i % 201 - 100) / 100; }
 
 TEST_F(ValueWatchTest, ANumberFarFromAllOthersIsNamedWithItsColumn) {
@@ -109,7 +109,7 @@ TEST_F(ValueWatchTest, AStreamWithoutAnEndIsJudgedAsItGrows) {
 }
 
 TEST_F(ValueWatchTest, AValueThatIsOnlyBegunWithIsNoOutlier) {
-  // Most numbers are as the last ones: the first block must not be the measure.
+  // Most numbers are like the last ones, so the first block must not set the scale.
   EXPECT_THAT(WarningsOf(Job(), 50000, [](int i) { return i < 2000 ? 0.0f : 1e5f + Usual(i); }),
               IsEmpty());
 }

@@ -33,7 +33,7 @@ class OnePart final : public PartSource {
   uint32_t epoch_ = 0;
 };
 
-// Accepts what comes, until `limit` calls have come.
+// Accepts everything until `limit` calls have come.
 class GenerousWorker final : public rpc::Channel {
  public:
   void Call(const rpc::Method&, rpc::Message request, int64_t, rpc::Callback done) override {

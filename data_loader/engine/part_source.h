@@ -1,5 +1,6 @@
-// A PartSource gives the parts of one stream at one loader, epoch after epoch; of one lane if the
-// stream is ordered. Implementation: ParsedPartSource (data_loader/batch/parsed_part_source.h).
+// A PartSource gives the parts of one stream at one loader, epoch after epoch; if the stream is
+// ordered, those of one lane. Implementation: ParsedPartSource
+// (data_loader/batch/parsed_part_source.h).
 
 #ifndef SATRAP_DATA_LOADER_ENGINE_PART_SOURCE_H_
 #define SATRAP_DATA_LOADER_ENGINE_PART_SOURCE_H_
@@ -18,7 +19,7 @@ class PartSource {
   using Callback = absl::AnyInvocable<void(absl::StatusOr<absl::optional<Part>>)>;
 
   // Requests the next part of the epoch, starting with the one in which the stream begins (0 unless
-  // the run goes on from a cut). `done` runs once, on any thread, perhaps before Next returns:
+  // the run continues from a cut). `done` runs once, on any thread, perhaps before Next returns:
   //   - with a part;
   //   - without one at the end of the epoch; the next call then begins the epoch that follows;
   //   - with an error, after which Next must not be called again.

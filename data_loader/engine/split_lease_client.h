@@ -1,5 +1,5 @@
 // SplitLeaseClient is the SplitSupply of hybrid training: it leases one split after another from
-// the coordinator (LeaseSplit), so that a fast loader reads more of them. A split is leased once in
+// the coordinator (LeaseSplit), so that a fast loader reads more splits. A split is leased once in
 // an epoch, even if messages are lost or repeated.
 //
 // Thread-safe. The executor and the channel are not owned and must outlive it and its open calls.

@@ -71,7 +71,7 @@ void StreamSender::BeginEpoch(Effects* effects) {
 // runs after the lock is released, so that no lock of a source is taken under it.
 void StreamSender::RequestParts(Effects* effects) {
   if (stopped_ || ending_) return;
-  // The limit is shared out, so that parts of a slow lane do not take the places of other lanes.
+  // Sources share the limit, so that parts of a slow lane cannot use up all of it.
   const size_t limit =
       std::max<size_t>(1, options_.max_open_parts / std::max<size_t>(1, sources_.size()));
   for (size_t s = 0; s < sources_.size(); ++s) {
@@ -163,9 +163,9 @@ void StreamSender::Accepted(const OpenPut& put, Effects* effects) {
   EndEpochIfDone();
 }
 
-// The end goes out only after every part was accepted: a worker that is told the end treats the
-// epoch as complete for this loader, and a later part of it would be an error. While the ends are
-// open, `ending_` keeps RequestParts from requesting parts of the next epoch.
+// The end goes out only after every part was accepted: a worker that gets the end treats the epoch
+// as complete for this loader, and a later part of it would be an error. While the ends are open,
+// `ending_` keeps RequestParts from requesting parts of the next epoch.
 void StreamSender::EndEpochIfDone() {
   if (ending_) return;
   for (const Source& source : sources_) {

@@ -69,7 +69,7 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
   };
   struct Source {
     PartSource* parts = nullptr;
-    bool requested = false;  // its next part, which has not come yet
+    bool requested = false;  // its next part is requested and has not come yet
     bool ended = false;      // in this epoch
     size_t open_parts = 0;
     std::map<uint32_t, Slot> slots;  // by PartId.part; ordered only

@@ -15,7 +15,7 @@
 namespace satrap {
 namespace {
 
-// Gives `batches` batches of `num_parts` parts in each epoch, at once.
+// Returns `batches` batches of `num_parts` parts in each epoch, without delay.
 class FakeSource final : public PartSource {
  public:
   FakeSource(uint32_t lane, uint64_t batches, uint32_t num_parts, uint32_t first_epoch = 0)

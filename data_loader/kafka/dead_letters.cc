@@ -10,8 +10,8 @@ namespace {
 
 // One wait for acknowledgements, so that a broker that is away does not hold the loader's thread.
 constexpr absl::Duration kFlushSlice = absl::Milliseconds(50);
-// The broker refuses a batch as a whole. Small ones keep small records out of the trouble of large
-// ones, and below the limit of most topics.
+// The broker refuses a batch as a whole. In small batches a large record takes few small ones
+// along, and most topics accept this size.
 constexpr char kBatchBytes[] = "16384";
 
 absl::Status InTopic(const std::string& topic, const absl::Status& status) {

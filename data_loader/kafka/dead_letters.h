@@ -25,12 +25,12 @@ namespace satrap {
 class DeadLetterSink {
  public:
   virtual ~DeadLetterSink() = default;
-  // The value is the record as it came; the header "reason" says what is wrong with it. Of one that
-  // is too large for the broker a beginning is sent (KafkaProducer::Message::may_be_shortened).
-  // Errors as KafkaProducer::Send.
+  // The value is the record as it came; the header "reason" says what is wrong with it. Only the
+  // beginning of a record that is too large for the broker is sent
+  // (KafkaProducer::Message::may_be_shortened). Errors as KafkaProducer::Send.
   virtual absl::Status Send(absl::string_view key, absl::string_view value,
                             absl::string_view reason) = 0;
-  // Waits a moment for the broker to acknowledge everything; false if it has not: call again.
+  // Waits a moment for the broker to acknowledge everything. False if it has not; then call again.
   // Errors as KafkaProducer::TryFlush, which gives up after broker_wait_seconds.
   virtual absl::StatusOr<bool> Flush() = 0;
   virtual uint64_t acknowledged() const = 0;

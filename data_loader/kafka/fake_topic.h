@@ -46,16 +46,16 @@ class FakeTopics {
   }
   // Leaves `offsets` without messages after the end, as an aborted transaction does.
   void Skip(const KafkaPartition& in, int64_t offsets) { logs_[in].end += offsets; }
-  // As compaction does. Returns the value; empty if there is no such message.
+  // Removes a message as compaction does. Returns its value; empty if there is no such message.
   std::string Remove(const KafkaPartition& in, int64_t offset) {
     auto message = logs_[in].messages.extract(offset);
     return message.empty() ? "" : std::move(message.mapped().value);
   }
-  // What is before `offset` is gone.
+  // Removes what is before `offset`, as retention does.
   void Expire(const KafkaPartition& in, int64_t offset) { logs_[in].begin = offset; }
   void Delete(const KafkaPartition& partition) { logs_.erase(partition); }
   int64_t end(const KafkaPartition& of) { return logs_[of].end; }
-  // What is at `offset` and after it is in the topic, but does not arrive until this is called
+  // Messages at `offset` and after it are in the topic, but do not arrive until this is called
   // again.
   void HoldBack(const KafkaPartition& in, int64_t offset) { logs_[in].held_back = offset; }
 
@@ -65,10 +65,10 @@ class FakeTopics {
   int64_t now_ms = 1000;
   size_t max_read = 1000;  // messages that one Read gives
   std::vector<Letter> letters;
-  absl::Status letter_error;         // of Flush
-  int flushes_in_vain = 0;           // so many more calls of Flush find no broker
-  std::vector<int64_t> queue_bytes;  // of the sources, in the order of their opening
-  std::vector<KafkaPlace> opened;    // likewise their places
+  absl::Status letter_error;         // the error that Flush returns
+  int flushes_in_vain = 0;           // this many more calls of Flush find no broker
+  std::vector<int64_t> queue_bytes;  // of each source, in the order in which they were opened
+  std::vector<KafkaPlace> opened;    // their places, in the same order
   int64_t messages_read = 0;
   int open_sources = 0;
   std::function<void()> on_wait;  // called when a reader has waited in vain; may be null

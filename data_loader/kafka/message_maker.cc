@@ -127,7 +127,8 @@ absl::Status MessageMaker::Begin(absl::string_view line) {
   }
   if (time_ < 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string text, Field(line, time_));
-  // A message without a time would get that of its writing, and a negative one has no meaning.
+  // The broker would give a message without a time that of its writing; a negative one means
+  // nothing.
   if (!ParseTime(absl::StripAsciiWhitespace(text), options_.time_unit_ms, &open_.time_ms) ||
       open_.time_ms <= 0) {
     return absl::InvalidArgumentError(

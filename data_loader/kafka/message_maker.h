@@ -30,10 +30,10 @@ struct MessageOptions {
   std::string key_column;
   std::string time_column;
   int64_t time_unit_ms = 1000;   // the column counts seconds, or milliseconds if it is 1
-  std::string separator = "\t";  // between columns, where there is no job that says
+  std::string separator = "\t";  // between columns, if no job names it
 };
 
-// `record` becomes what RecordParser makes row `row` of `block` of.
+// Fills `record` such that RecordParser makes row `row` of `block` of it.
 void RecordOfRow(const RecordSchema& schema, const RecordBlock& block, size_t row, Record* record);
 
 class MessageMaker {
@@ -55,7 +55,7 @@ class MessageMaker {
   // INVALID_ARGUMENT for a line without the key or time column, and for one that is no good record
   // if Records are made.
   absl::StatusOr<bool> Add(absl::string_view line, Message* message);
-  // What is left of a message that is not full; false if nothing is.
+  // Completes a message that is not full; false if no line waits.
   bool Finish(Message* message);
 
   const Parser* parser() const { return parser_.get(); }  // null without a job
@@ -68,7 +68,7 @@ class MessageMaker {
   absl::StatusOr<std::string> Field(absl::string_view line, int column);
 
   const MessageOptions options_;
-  absl::optional<QuoteRules> quotes_;  // absent: fields are what stands between separators
+  absl::optional<QuoteRules> quotes_;  // absent: fields are what is between separators
   char separator_ = '\t';
   int key_ = -1;
   int time_ = -1;

@@ -19,7 +19,7 @@ std::string SeveralLines(absl::string_view message) {
                       "; only data.kafka.format LINES reads them");
 }
 
-// Without the line end after it.
+// The line without its line end.
 absl::string_view WithoutLineEnd(absl::string_view line) {
   if (!line.empty() && line.back() == '\n') line.remove_suffix(1);
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
@@ -58,7 +58,7 @@ void MessageParser::SetColumns(const MessageBatch& batch, size_t i, RecordBlock*
     }
     const auto text =
         column.from == KafkaColumn::KEY ? batch.key(i) : batch.header(i, column.header.c_str());
-    // As in text, nothing and the empty string are missing.
+    // As in text, an absent or empty string is a missing id.
     if (!text.has_value() || text->empty()) {
       records->SetMessageId(column.index, absl::nullopt);
     } else {
@@ -112,8 +112,8 @@ size_t MessageParser::RecordEnd(absl::string_view rest, uint32_t* lines) const {
   size_t begin = 0;
   size_t end = first;
   while (finder.EndsWithinQuotes(rest.substr(begin, end - begin))) {
-    // Quotes that the message does not close would swallow what follows: as in a file, the first
-    // line is then taken alone, and is bad.
+    // Quotes that the message does not close would swallow all that follows. So, as in a file, the
+    // first line is taken alone, and is bad.
     if (end == rest.size()) {
       *lines = 1;
       return first;

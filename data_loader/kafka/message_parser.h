@@ -1,6 +1,6 @@
 // A MessageParser turns the value of a Kafka message into rows: one line, any number of lines, or a
-// Record (docs/formats.md, "Kafka messages"). The rows also get the job's columns of key, headers
-// and time of the message.
+// Record (docs/formats.md, "Kafka messages"). The rows also get the columns that the job takes from
+// the message's key, headers and time.
 //
 // Not thread-safe: it keeps scratch memory.
 
@@ -28,13 +28,13 @@ namespace satrap {
 
 class MessageParser {
  public:
-  // `kafka` is that of the stream. `check`, which may be null, refuses records that parse, and
-  // outlives the object. REQUIRES: both are those of a valid job
+  // `kafka` is the stream's. `check` refuses some of the records that parse; it may be null, and
+  // must outlive the object. REQUIRES: `data` and `kafka` are those of a valid job
   MessageParser(const DataConfig& data, const KafkaConfig& kafka, Stream stream,
                 const RecordCheck* check = nullptr);
 
   struct BadRecord {
-    uint32_t line = 0;  // of the message, from 0
+    uint32_t line = 0;  // within the message, from 0
     std::string reason;
     absl::string_view text;  // part of the message
     RecordCheck::Fault fault =
@@ -42,13 +42,13 @@ class MessageParser {
   };
   // What a message held, apart from its rows.
   struct Found {
-    std::vector<uint32_t> lines;  // of each row that was appended: its line, from 0, ascending
+    std::vector<uint32_t> lines;  // for each appended row its line, from 0; ascending
     std::vector<BadRecord> bad;
     uint32_t empty_lines = 0;  // an empty message and a tombstone count as one
     uint32_t comments = 0;
   };
-  // Appends the rows of message i to `records` and replaces `*found`. A record whose text has no
-  // time has that of the message, or 0. REQUIRES: `records` has SchemaOf(data)
+  // Appends the rows of message i to `records` and replaces `*found`. A record without a time in
+  // its text gets that of the message, or 0. REQUIRES: `records` has SchemaOf(data)
   void Parse(const MessageBatch& batch, size_t i, RecordBlock* records, Found* found);
 
   // `first`, which may be null, sees the labels of all records that parse, also of those that the
@@ -68,7 +68,7 @@ class MessageParser {
   void SetColumns(const MessageBatch& batch, size_t i, RecordBlock* records) const;
   void ParseLines(absl::string_view value, RecordBlock* records, Found* found);
   void ParseOne(absl::string_view text, uint32_t line, RecordBlock* records, Found* found);
-  // The bytes of the first record of `rest` and its end, and how many lines these are.
+  // How many bytes the first record of `rest` has, with its end, and how many lines.
   size_t RecordEnd(absl::string_view rest, uint32_t* lines) const;
 
   const KafkaConfig::MessageFormat format_;

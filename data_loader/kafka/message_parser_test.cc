@@ -14,7 +14,8 @@
 namespace satrap {
 namespace {
 
-// Lines "label,user", and the columns `key`, `device` (header) and `sent` (time) of the message.
+// Lines "label,user", and the columns `key`, `device` (a header) and `sent` (the time) from the
+// message.
 DataConfig Data(KafkaConfig::MessageFormat format) {
   DataConfig data;
   for (const auto& [name, kind] :
@@ -51,7 +52,7 @@ class MessageParserTest : public testing::Test {
     Parse(Data(format), std::move(message));
   }
   using Lines = std::vector<uint32_t>;
-  MessageBatch batch_;  // bad records are parts of it
+  MessageBatch batch_;  // holds the text of bad records
   std::unique_ptr<RecordBlock> block_;
   MessageParser::Found found_;
 };

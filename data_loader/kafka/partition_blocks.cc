@@ -77,7 +77,7 @@ void PartitionBlocks::BeginBlock(uint64_t first) {
   const uint64_t limit = Limit();
   end_ = known_ ? *known_end
                 : (limit - first_ > options_.block_rows ? first_ + options_.block_rows : limit);
-  // What was met in a block that is begun was reported in an earlier life.
+  // An earlier life reported what it met in a block that is begun.
   reports_ = options_.counts_bad && !options_.consumed.IsBlockBegun(first_);
 }
 
@@ -95,9 +95,9 @@ absl::Status PartitionBlocks::CheckLast(const MessageBatch& batch, size_t i) {
 }
 
 absl::StatusOr<size_t> PartitionBlocks::Take(const MessageBatch& batch, size_t i) {
-  // Of a long gap the blocks are closed one after another.
+  // A long gap is closed block by block.
   if (complete()) return i;
-  size_t last = batch.size();  // of the block under way
+  size_t last = batch.size();  // the last message of the block under way
   for (; i < batch.size(); ++i) {
     if (last_consumed_.has_value()) RETURN_IF_ERROR(CheckLast(batch, i));
     const uint64_t offset = static_cast<uint64_t>(batch.offset(i));
@@ -110,7 +110,7 @@ absl::StatusOr<size_t> PartitionBlocks::Take(const MessageBatch& batch, size_t i
     RETURN_IF_ERROR(TakeMessage(batch, i));
     reached_ = offset + 1;
     last = i;
-    // Messages of many lines: memory is bounded by records, too.
+    // A message may have many lines, so the block is bounded by records, too.
     if (!known_ && block_->records.rows() >= options_.block_rows) end_ = reached_;
     if (reached_ == end_) {
       ++i;
@@ -169,7 +169,7 @@ absl::Status PartitionBlocks::TakeMessage(const MessageBatch& batch, size_t i) {
   return absl::OkStatus();
 }
 
-// Of the rows from `from` on. A time of 0 means that neither the record nor the broker has one.
+// Takes rows from `from` on. A time of 0 means that neither the record nor the broker has one.
 void PartitionBlocks::NoteTimes(size_t from) {
   for (size_t row = from; row < block_->records.rows(); ++row) {
     const int64_t time = block_->records.time(row);
@@ -187,7 +187,7 @@ PartitionBlocks::Closed PartitionBlocks::Close() {
   end_ = std::min(end_, reached_);
   Closed closed{std::exchange(block_, nullptr), first_, end_};
   if (closed.block == nullptr && known_) {
-    // What is left of it rides with the next part; only the block says what that is.
+    // The next part carries what is left of it as a rider, which is made from the block.
     closed.block = options_.new_block();
     closed.block->records.Clear();
     closed.block->bad_records = 0;
@@ -210,7 +210,8 @@ PartitionBlocks::Closed PartitionBlocks::Close() {
                            options_.shuffled ? options_.block_rows : 0, slots),
                  places_, &block);
   } else if (end_ - first_ == options_.block_rows) {
-    // A gap may be far longer than a block. What follows keeps the bounds that it would have had.
+    // A gap may be far longer than a block. Blocks after it keep the bounds that they would have
+    // had.
     const uint64_t known = std::min({reached_, Limit(), first_ + kMaxSlots});
     closed.end = first_ + (known - first_) / options_.block_rows * options_.block_rows;
   }

@@ -1,13 +1,12 @@
 // PartitionBlocks make blocks of the messages of one topic partition. A block is [first, end) in
-// offsets, which are its slots: `block_rows` of them, fewer where the partition ends, where a block
-// of an earlier life begins, after the message with which it has `block_rows` records, or where
-// the caller closes it early. Offsets without a message are slots
-// without records.
+// offsets, which are its slots. It has `block_rows` of them, but ends earlier where the partition
+// ends, where a block of an earlier life begins, after the message with which it has `block_rows`
+// records, or where the caller closes it. Offsets without a message are slots without records.
 //
-// After a restart blocks lie where the ledger says: reading begins at the first offset that is not
-// consumed whole, blocks of which something is consumed are made again with the same bounds, and
-// what is consumed whole is passed over unparsed. The last message that was consumed must still be
-// the same, if the broker still has it.
+// After a restart the ledger decides where blocks lie: reading begins at the first offset that is
+// not consumed whole, blocks that are consumed in part are made again with the same bounds, and
+// what is consumed whole is skipped unparsed. The last message that was consumed must still be the
+// same, if the broker still has it.
 //
 // Pure logic: the caller reads. Not thread-safe.
 
@@ -49,8 +48,8 @@ class PartitionBlocks {
     // False in epochs and streams that do not count bad records and empty messages.
     bool counts_bad = true;
     MessageParser* parser = nullptr;  // outlives the object
-    // Sees the records of the first epoch or pass, and hears of what was refused and is reported;
-    // may be null, and outlives the object.
+    // Sees the records of the first epoch or pass, and is told of refused records that are
+    // reported. May be null; must outlive the object.
     ValueWatch* watch = nullptr;
     // Gets the bad records of blocks that are made for the first time. An error ends Take.
     std::function<absl::Status(const BadLine&)> report;
@@ -69,7 +68,7 @@ class PartitionBlocks {
   // What was read since the last TakeNews.
   struct News {
     ReadCounts counts;
-    uint64_t records = 0;  // with a time
+    uint64_t records = 0;  // those with a time
     int64_t latest_ms = std::numeric_limits<int64_t>::min();
     uint64_t late = 0;
     int64_t newest_ms = -1;  // the broker's time of the newest message
@@ -80,29 +79,29 @@ class PartitionBlocks {
 
   // Takes messages i, i + 1 ... of the batch up to the end of the block and returns the first one
   // that was not taken: the size of the batch, unless complete(). Offsets grow from call to call.
-  // FAILED_PRECONDITION, naming partition and offset, if a consumed message is another one now.
-  // Else the error of `report`.
+  // FAILED_PRECONDITION, naming partition and offset, if a consumed message has been replaced by
+  // another. Otherwise fails as `report` does.
   absl::StatusOr<size_t> Take(const MessageBatch& batch, size_t i);
   // Offsets below `next` that were not taken hold no message.
   void Reach(uint64_t next);
 
   // All offsets of the block under way are known.
   bool complete() const { return !finished_ && reached_ >= end_; }
-  // Something of the block under way is known, and its end is not one of an earlier life.
+  // Some offset of the block under way is known, and its end does not come from an earlier life.
   bool may_close_early() const { return !finished_ && !known_ && reached_ > first_; }
   bool has_begun() const { return !finished_ && reached_ > first_; }
 
-  // A closed block; null if no offset of it has a message, then only its bounds are told.
+  // A closed block. `block` is null if no offset has a message: then only the bounds are known.
   struct Closed {
     std::shared_ptr<Block> block;
     uint64_t first = 0;
     uint64_t end = 0;
   };
-  // Ends the block, at the latest offset known if it is not complete, and begins the next one.
-  // Empty blocks in a row are given as one. REQUIRES: complete() or may_close_early()
+  // Closes the block under way, after the latest known offset if it is not complete, and begins the
+  // next one. Empty blocks in a row are returned as one. REQUIRES: complete() or may_close_early()
   Closed Close();
 
-  // Of the offsets [from, to), how many are not consumed and are the run's.
+  // How many of the offsets [from, to) belong to the run and are not consumed.
   uint64_t CountUnconsumed(uint64_t from, uint64_t to) const;
 
   const SplitConsumption& consumed() const { return options_.consumed; }
@@ -115,7 +114,7 @@ class PartitionBlocks {
     uint64_t end;
     bool done;
   };
-  // Sets the bounds of the block that begins at `first` or after what is done there.
+  // Sets the bounds of the first block that begins at `first` or after, past blocks that are done.
   void BeginBlock(uint64_t first);
   // Where the block under way must end at the latest.
   uint64_t Limit() const;
@@ -132,11 +131,11 @@ class PartitionBlocks {
   bool finished_ = false;
   uint64_t first_ = 0;
   uint64_t end_ = 0;
-  bool known_ = false;    // the bounds are those of an earlier life
+  bool known_ = false;    // the bounds come from an earlier life
   uint64_t reached_ = 0;  // everything below is known
   bool reports_ = false;
   std::shared_ptr<Block> block_;  // null: no message yet
-  std::vector<Position> places_;  // of each row: its slot, from first_ on, and line
+  std::vector<Position> places_;  // of each row: its line and its slot, counted from first_
   MessageParser::Found found_;
   int64_t late_below_ = std::numeric_limits<int64_t>::min();
   News news_;

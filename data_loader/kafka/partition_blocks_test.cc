@@ -48,8 +48,8 @@ class PartitionBlocksTest : public testing::Test {
   void Begin() { blocks_ = std::make_unique<PartitionBlocks>(options_); }
   void SetEnd(uint64_t end) { options_.split.partition.set_end(end); }
 
-  // Gives messages of one line each at these offsets, then that everything below `next` is known.
-  // Closes what is complete.
+  // Passes messages of one line each at these offsets, then says that all offsets below `next` are
+  // known. Closes blocks that are complete.
   void Give(const std::vector<int64_t>& offsets, uint64_t next) {
     MessageBatch batch;
     for (const int64_t offset : offsets) batch.Add(MessageAt(offset));
@@ -99,7 +99,7 @@ class PartitionBlocksTest : public testing::Test {
     std::sort(ids.begin(), ids.end());
     return ids;
   }
-  // Consumes slots [from, to) of a block whose last message is at `last_`, or at its end.
+  // Consumes slots [from, to) of a block whose last message is at `last_`, or at the block's end.
   void Consume(uint64_t block, uint64_t end, uint32_t from, uint32_t to, uint32_t records) {
     ProvenanceRange range;
     range.set_split(0);

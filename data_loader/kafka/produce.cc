@@ -21,16 +21,16 @@ namespace satrap {
 namespace {
 
 constexpr absl::Duration kFlushLimit = absl::Seconds(60);
-// How many lines are read between two looks at the clock.
+// How many lines are read between two checks of the clock.
 constexpr uint64_t kLinesPerLook = 64;
 
 // The files as one split each, with their sizes and how they are compressed.
 absl::StatusOr<std::vector<Split>> WholeFiles(const ProduceOptions& options) {
   JobConfig job;
-  // A format of which a file is never cut.
+  // A format whose files are never cut into several splits.
   job.mutable_data()->mutable_csv()->set_multiline(true);
   for (const std::string& file : options.files) {
-    // The list of splits would name the job's field for what is an argument here.
+    // Checked here, because ListSplits would blame a job's field for what is an argument here.
     std::error_code error;
     if (!std::filesystem::is_regular_file(file, error) || access(file.c_str(), R_OK) != 0) {
       return absl::NotFoundError(absl::StrCat("'", file, "' is not a file that can be read"));
@@ -87,8 +87,8 @@ absl::StatusOr<size_t> FindTopic(const KafkaConfig& kafka, const std::string& to
   config.add_topics(topic);
   ASSIGN_OR_RETURN(const auto cluster, KafkaCluster::Connect(config, kLimit));
   ASSIGN_OR_RETURN(const std::vector<KafkaPartition> partitions, cluster->Partitions(config));
-  // Which only the partitions' own brokers can answer: a producer would find out after minutes that
-  // one of them cannot be reached, though the brokers of `kafka` can.
+  // Only the partitions' own brokers can answer this. A producer would find out after minutes that
+  // one of them cannot be reached although the brokers of `kafka` can.
   RETURN_IF_ERROR(cluster->Ranges(partitions).status());
   return partitions.size();
 }
@@ -115,7 +115,7 @@ absl::Status Produce(const ProduceOptions& options,
     for (;;) {
       ASSIGN_OR_RETURN(const bool more, reader->Next(&line));
       if (!more) break;
-      // As a loader finds it: empty lines and comments may come before.
+      // As for a loader, empty lines and comments may come before the header.
       if (header && parser->KindOf(line.text) == ParseResult::kRecord) {
         header = false;
         continue;

@@ -32,19 +32,18 @@ struct ProduceOptions {
 
 struct ProduceProgress {
   uint64_t lines = 0;     // handed to the producer
-  uint64_t messages = 0;  // likewise
+  uint64_t messages = 0;  // also handed to the producer
   double fraction = 0;    // of the files' bytes, in [0, 1]
 };
 
-// How many partitions the topic has. An error within 15 s says what keeps messages from being
-// written to it: errors as KafkaCluster (common/kafka/cluster.h), also of the partitions' own
-// brokers.
+// How many partitions the topic has. Fails within 15 s if messages cannot be written to it, and
+// says why: errors as KafkaCluster (common/kafka/cluster.h), also for the partitions' own brokers.
 absl::StatusOr<size_t> FindTopic(const KafkaConfig& kafka, const std::string& topic);
 
-// Writes all lines in order: lines with equal keys, or of one partition, keep it. `show` is called
-// often, on this thread; if it returns false, nothing more is read, and what was is still flushed.
-// Header lines that the job's format has are left out. The first error names file and line, or
-// topic and broker; what was sent before it may have been written.
+// Writes all lines in order; lines with equal keys, or of one partition, keep their order. `show`
+// is called often, on this thread; if it returns false, nothing more is read, but what was read is
+// still flushed. Header lines that the job's format has are left out. The first error names file
+// and line, or topic and broker; what was sent before it may have been written.
 absl::Status Produce(const ProduceOptions& options,
                      const std::function<bool(const ProduceProgress&)>& show);
 

@@ -30,12 +30,12 @@ struct SyntheticProduceOptions {
 // i mod `partitions`, so that the end of each partition is known before it is written.
 uint64_t RecordsOfPartition(uint64_t records, int32_t partition, int32_t partitions);
 
-// After how many records `show` is called and a rate is kept to: 20 times a second, but at most
-// every 64 records, because looking costs time, and at least after each.
+// How many records to write between two calls of `show` and checks of the rate: such that there are
+// 20 a second, but from 1 to 64, because looking at the clock costs time.
 uint64_t RecordsPerLook(double records_per_second);
 
 // Writes records 0, 1, ... of the stream. `show` is called often, on this thread, with the number
-// of records so far; if it returns false, no more are made, and those that were are still flushed.
+// of records so far; if it returns false, no more are made, but those already made are flushed.
 absl::Status ProduceSynthetic(const SyntheticProduceOptions& options,
                               const std::function<bool(uint64_t)>& show);
 

@@ -1,5 +1,5 @@
-// Keeps a producer to a rate: message or line n is due n / rate after the begin, so that a pause of
-// the broker is made up for.
+// Keeps a producer to a rate: message or line n is due n / rate after the start, so the producer
+// catches up after a pause of the broker.
 //
 // Thread-compatible.
 
@@ -16,11 +16,10 @@ namespace satrap {
 
 class SendPace {
  public:
-  // Begins now. `per_second`: 0 or less keeps nobody waiting.
+  // Starts now. With a `per_second` of 0 or less nobody waits.
   explicit SendPace(double per_second) : per_second_(per_second) {}
 
-  // How long it is until number `n`, from 0, is due, in microseconds; at most 0 if it is due
-  // already.
+  // Microseconds until number `n`, from 0, is due; at most 0 if it is due already.
   int64_t UsUntil(uint64_t n, int64_t now_us) const {
     if (per_second_ <= 0) return 0;
     const double due_us = static_cast<double>(n) / per_second_ * 1e6;

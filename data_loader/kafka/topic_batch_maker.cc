@@ -17,12 +17,12 @@
 namespace satrap {
 namespace {
 
-// One Read moves so many messages at most: enough to hide its cost, few enough for the cache.
+// One Read returns at most this many messages: enough to hide its cost, few enough for the cache.
 constexpr size_t kReadMessages = 1000;
 constexpr int64_t kWaitMs = 50;
-// So many times max_wait_ms a block stays open while there is more than has arrived.
+// A block stays open this many times max_wait_ms while the broker has more than has arrived.
 constexpr int64_t kWaitsWithLag = 10;
-// Blocks without records that wait for a part; then they get a batch of their own.
+// At most this many blocks without records wait for a part; then they get a batch of their own.
 constexpr size_t kMaxRiders = 256;
 
 class TopicBatchMaker final : public BatchMaker {
@@ -34,8 +34,8 @@ class TopicBatchMaker final : public BatchMaker {
         trains_(spec_.stream == TRAIN_STREAM),
         max_wait_ms_(trains_ ? stream_.config.max_wait_ms() : 0),
         by_turns_(spec_.ordered && max_wait_ms_ == 0),
-        // Where a lane ends, a full batch is given when one more record is known, which proves that
-        // it is not the last.
+        // A lane that ends gives a full batch only when one more record is known, which proves that
+        // the batch is not the last.
         needed_(static_cast<uint64_t>(spec_.job.global_batch_size()) +
                 (spec_.ordered && !stream_.endless ? 1 : 0)),
         reads_first_(spec_.begin.epoch == 0),
@@ -71,7 +71,7 @@ class TopicBatchMaker final : public BatchMaker {
       const int64_t now_ms = stream_.access.now_ms();
       if (IsDue(now_ms)) break;
       if (wait_until_ms < 0) wait_until_ms = now_ms + kWaitMs;
-      // What trickles in must not hold this thread.
+      // A trickle of messages must not hold this thread.
       if (now_ms >= wait_until_ms || !Wait(absl::Milliseconds(wait_until_ms - now_ms))) {
         NoteOpenBlocks();
         return Result::kNothingYet;
@@ -90,10 +90,10 @@ class TopicBatchMaker final : public BatchMaker {
     MessageBatch batch;
     size_t at = 0;          // the first message of `batch` that is not taken
     int64_t begun_ms = -1;  // when the first slot of the block under way was known
-    bool over = false;      // its end is queued, too
+    bool over = false;      // its end was reached and is queued, too
   };
 
-  // Begins to read the partitions that are this maker's and not read yet.
+  // Begins to read those of this maker's partitions that it does not read yet.
   absl::Status TakeDealt() {
     bool any = false;
     for (TopicSplit& split : options_.feed->From(taken_, options_.maker, options_.makers)) {
@@ -109,7 +109,7 @@ class TopicBatchMaker final : public BatchMaker {
         any = true;
       }
     }
-    // Another maker's new partition makes the shares smaller, too.
+    // A new partition makes the shares of the others smaller, even if another maker reads it.
     const bool shared_anew = shared_by_ != stream_.progress.partitions();
     return any || shared_anew ? OpenAll() : absl::OkStatus();
   }
@@ -130,8 +130,8 @@ class TopicBatchMaker final : public BatchMaker {
     return options;
   }
 
-  // One source for all partitions, each from where it is read to. Sources that are open make room
-  // first: what waits in them is read again.
+  // Opens one source for all partitions, each at the offset up to which it is read. Open sources
+  // are closed first, to make room: what waits in them is read again.
   absl::Status OpenAll() {
     shared_by_ = stream_.progress.partitions();
     std::vector<Partition*> all;
@@ -165,7 +165,7 @@ class TopicBatchMaker final : public BatchMaker {
     return sources_.back().get();
   }
 
-  // The first offset that the partition's blocks were not told of.
+  // The first offset that the partition's blocks do not know of yet.
   static uint64_t NextOffset(const Partition& partition) {
     if (partition.source == nullptr) return partition.blocks->read_from();
     return static_cast<uint64_t>(partition.at < partition.batch.size()
@@ -187,7 +187,7 @@ class TopicBatchMaker final : public BatchMaker {
                        [](const auto& partition) { return partition->over; });
   }
 
-  // Reads what has arrived, partition after partition, until a block is queued: so no more than one
+  // Reads what has arrived, partition after partition, until a block is queued. So at most one
   // complete block waits beside those that are being filled. False if everything was read.
   absl::StatusOr<bool> ReadRound() {
     flush_tried_ = false;
@@ -205,8 +205,9 @@ class TopicBatchMaker final : public BatchMaker {
     return false;
   }
 
-  // The partition whose block has the least number, counted from the partition's start; of several
-  // the first. So the turns are the same wherever reading begins. Null if all are finished.
+  // The partition whose block has the least number, counted from the partition's start; the first
+  // of them if there are several. So the turns are the same wherever reading begins. Null if all
+  // are finished.
   Partition* OfTurn() const {
     Partition* least = nullptr;
     uint64_t least_block = 0;
@@ -222,8 +223,8 @@ class TopicBatchMaker final : public BatchMaker {
     return least;
   }
 
-  // True once a block, or what came of an empty one, is queued; false if all that has arrived was
-  // read before.
+  // Reads until a block, or what is left of an empty one, is queued. False if all that has arrived
+  // was read before that.
   absl::StatusOr<bool> ReadPartition(Partition* partition) {
     if (partition->over) return false;
     PartitionBlocks& blocks = *partition->blocks;
@@ -258,8 +259,8 @@ class TopicBatchMaker final : public BatchMaker {
   }
 
   // Whether the block under way must be closed though it is not full. While the broker has more,
-  // which a slow connection may bring later than it is parsed, small blocks would shuffle badly and
-  // win nothing: the lag is what makes the messages late.
+  // which a slow connection may deliver more slowly than it is parsed, small blocks would shuffle
+  // badly and gain nothing: it is the lag that makes the messages late.
   bool HasWaited(const Partition& partition) const {
     if (max_wait_ms_ == 0 || partition.begun_ms < 0) return false;
     const bool at_end = partition.source->at_end(partition.index);
@@ -267,7 +268,7 @@ class TopicBatchMaker final : public BatchMaker {
            max_wait_ms_ * (at_end ? 1 : kWaitsWithLag);
   }
 
-  // After OUT_OF_RANGE: reads on after what is lost, if the job says so.
+  // Call after OUT_OF_RANGE: continues after what is lost, if the job says so.
   absl::Status SkipLost(Partition* partition, const absl::Status& status) {
     const absl::optional<MessageSource::Lost> lost = partition->source->lost(partition->index);
     const bool is_gap =
@@ -275,9 +276,10 @@ class TopicBatchMaker final : public BatchMaker {
     if (!is_gap) return status;
     const uint64_t count = partition->blocks->CountUnconsumed(static_cast<uint64_t>(lost->wanted),
                                                               static_cast<uint64_t>(lost->found));
-    // What was consumed may expire.
+    // Messages that were consumed may expire.
     if (count > 0 && stream_.config.on_lost_offsets() != KafkaConfig::SKIP) {
-      // The last consumed message may be wanted, to compare it; what is lost begins after it.
+      // Reading may begin at the last consumed message, to compare it. What is lost begins after
+      // it.
       const auto first = static_cast<int64_t>(partition->blocks->block_first());
       absl::optional<MessageSource::Lost> same;
       return OffsetRefused(PlaceOf(*partition, 0).partition, std::max(lost->wanted, first),
@@ -292,7 +294,7 @@ class TopicBatchMaker final : public BatchMaker {
     return absl::OkStatus();
   }
 
-  // Ends the sources that no partition is read from.
+  // Closes the sources that no partition is read from.
   void CloseUnused() {
     sources_.erase(std::remove_if(sources_.begin(), sources_.end(),
                                   [this](const std::unique_ptr<MessageSource>& source) {
@@ -304,8 +306,8 @@ class TopicBatchMaker final : public BatchMaker {
                    sources_.end());
   }
 
-  // False, and the block stays open, if dead letters are not acknowledged yet: no cut may hold bad
-  // records that are not written.
+  // Returns false and leaves the block open if dead letters are not acknowledged yet: no cut may
+  // hold bad records that are not written.
   absl::StatusOr<bool> CloseBlock(Partition* partition) {
     RETURN_IF_ERROR(stream_.JudgeFirstLabels());
     ASSIGN_OR_RETURN(const bool flushed, FlushLetters());
@@ -317,8 +319,8 @@ class TopicBatchMaker final : public BatchMaker {
     if (closed.block == nullptr) {
       if (trains_) {
         cutter_.QueueRider(EmptyOffsets(partition->split.split, closed.first, closed.end));
-        // How many blocks of a gap come as one depends on what has arrived, and batches of lanes
-        // that are read by turns must not.
+        // How many blocks of a gap come as one depends on what has arrived. Batches of lanes that
+        // are read by turns must not depend on that.
         if (!by_turns_) ++riders_;
       }
     } else if (trains_ || closed.block->records.rows() > 0) {
@@ -336,7 +338,7 @@ class TopicBatchMaker final : public BatchMaker {
 
   absl::StatusOr<bool> FlushLetters() {
     if (!unflushed_) return true;
-    // Once a round: it waits, and each partition may have a block to close.
+    // Once per round, because it waits, and each partition may have a block to close.
     if (std::exchange(flush_tried_, true)) return false;
     ASSIGN_OR_RETURN(const bool flushed, stream_.dead_letters->Flush());
     unflushed_ = !flushed;
@@ -352,7 +354,7 @@ class TopicBatchMaker final : public BatchMaker {
         "Begin a new run"));
   }
 
-  // The partition has been read to its end.
+  // Call when the partition has been read to its end.
   void End(Partition* partition) {
     partition->over = true;
     ForgetSource(partition);
@@ -416,12 +418,12 @@ class TopicBatchMaker final : public BatchMaker {
       if (!indices.empty()) waits.emplace_back(source.get(), std::move(indices));
     }
     if (waits.empty()) {
-      // Nothing to read may mean that nothing was dealt yet.
+      // If there is nothing to read, perhaps nothing was dealt yet.
       const size_t known = options_.feed->size();
       options_.feed->WaitForMore(known, limit);
       return false;
     }
-    // Each is looked at once at least; the limit is for all.
+    // Every source is looked at at least once. The limit is for all of them together.
     bool any = false;
     for (const auto& [source, indices] : waits) {
       any = source->Wait(indices,
@@ -431,8 +433,8 @@ class TopicBatchMaker final : public BatchMaker {
     return any;
   }
 
-  // Called when all partitions have ended. The ranks wait for the last batch of a lane; ends that
-  // no record follows are a batch, too.
+  // Called when all partitions have ended. The ranks wait for the last batch of a lane, and ends
+  // that no record follows need a batch, too.
   absl::StatusOr<Result> Finish(std::vector<Part>* parts) {
     if (!cutter_.empty() || (spec_.ordered && !last_given_)) {
       Emit(true, parts);
@@ -475,19 +477,19 @@ class TopicBatchMaker final : public BatchMaker {
   bool reads_first_;  // until epoch 0 is read
   MessageParser parser_;
   uint32_t epoch_ = 0;
-  bool last_given_ = false;  // the batch that ends the epoch
-  size_t taken_ = 0;         // partitions of the feed
+  bool last_given_ = false;  // the batch that ends the epoch was made
+  size_t taken_ = 0;         // partitions taken from the feed
   size_t turn_ = 0;          // the position of the partition that is read first
-  size_t shared_by_ = 0;     // partitions of the loader, when the source of all was opened
+  size_t shared_by_ = 0;     // how many partitions the loader had when the source was opened
   BlockPool blocks_;
   std::vector<std::unique_ptr<MessageSource>> sources_;
   std::vector<std::unique_ptr<Partition>> partitions_;  // hold messages of the sources
   BatchCutter cutter_;
   size_t riders_ = 0;             // queued since the last batch
-  int64_t pending_since_ms_ = 0;  // of what the cutter holds
-  int64_t emitted_ms_ = 0;        // the last batch
+  int64_t pending_since_ms_ = 0;  // since when the cutter holds something
+  int64_t emitted_ms_ = 0;        // when the last batch was made
   bool unflushed_ = false;        // dead letters are not acknowledged yet
-  bool flush_tried_ = false;      // in this round of reading
+  bool flush_tried_ = false;      // in this round of reading a flush was tried
   int64_t open_blocks_ = 0;
 };
 

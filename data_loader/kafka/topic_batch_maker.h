@@ -3,20 +3,20 @@
 // asks for no splits.
 //
 // In an ordered stream without max_wait_ms the partitions are read by turns, block by block, and a
-// finished one leaves: the order of a lane's records is a function of the topics alone. Otherwise a
-// block that is not full is closed when its partition is read to its end and its first message has
-// waited max_wait_ms, or ten times as long while the broker has more, and a batch that is not full
-// is given then. A lane that has nothing for so long gives a
-// batch of zero samples: without it neither a cut nor a stop could come.
+// finished one drops out: the order of a lane's records is a function of the topics alone.
+// Otherwise a block that is not full is closed once its partition is read to its end and its first
+// message has waited max_wait_ms, or ten times as long while the broker has more, and a batch that
+// is not full is made then. A lane that has nothing for so long makes a batch of zero samples:
+// without it neither a cut nor a stop could come.
 //
-// Back-pressure: nothing is read but in MakeBatch.
+// Back-pressure: messages are read only within MakeBatch.
 //
-// The partitions of the loader share queue_bytes: a maker reads with one client, which it opens
-// anew when partitions are dealt to the loader, and one for each partition whose lost offsets were
-// skipped.
+// The partitions of the loader share queue_bytes. A maker reads with one client, which it reopens
+// when partitions are dealt to the loader, and with one more for each partition whose lost offsets
+// were skipped.
 //
-// Threads: as BatchMaker. MakeBatch waits about 50 ms for messages at most, and as long for the
-// broker to take dead letters, then says kNothingYet. Opening clients anew takes up to a second,
+// Threads: as BatchMaker. MakeBatch waits at most about 50 ms for messages, and as long for the
+// broker to take dead letters, then returns kNothingYet. Reopening clients takes up to a second,
 // and a lost offset 5 s (partition_reader.h).
 
 #ifndef SATRAP_DATA_LOADER_KAFKA_TOPIC_BATCH_MAKER_H_
@@ -40,9 +40,9 @@ struct TopicBatchMakerOptions {
   size_t maker = 0;
   size_t makers = 1;
 };
-// Errors of MakeBatch name the partition and offsets: those of MessageSource::Read (OUT_OF_RANGE
-// only if lost offsets are not to be skipped), FAILED_PRECONDITION for a topic that has changed
-// since the run began, those of ReadProgress::AddBad and of DeadLetterSink.
+// MakeBatch fails as MessageSource::Read does (OUT_OF_RANGE only if lost offsets are not to be
+// skipped), as ReadProgress::AddBad and DeadLetterSink do, or with FAILED_PRECONDITION if a topic
+// has changed since the run began. Its errors name the partition and offsets.
 std::unique_ptr<BatchMaker> NewTopicBatchMaker(TopicBatchMakerOptions options);
 
 }  // namespace satrap

@@ -2,8 +2,8 @@
 // the records' times, and the watermark, below which a record is late.
 //
 // The watermark is the least of the partitions' latest record times. A partition that is read to
-// its end and has had no new record for a while is left out, or it would hold the watermark back
-// for ever; one that is not read because others are is not.
+// its end and has had no new record for a while is left out; otherwise it would hold the watermark
+// back for ever. A partition that waits while others are read is not left out.
 //
 // Thread-safe.
 
@@ -30,26 +30,27 @@ class TopicProgress {
   void AddPartition(uint32_t split, uint64_t offset);
   size_t partitions() const;
 
-  // What a batch maker has read of a partition since the last call.
+  // What a batch maker has learned of a partition since the last call.
   struct News {
     int64_t end_offset = -1;  // the partition's; -1: not known
     bool at_end = false;      // everything below end_offset is read
     int64_t newest_ms = -1;   // the broker's time of the newest message; -1: no message
     uint64_t records = 0;
-    // The latest time of these records, and how many are late. REQUIRES: set if there are records
+    // The latest time of these records, and how many are late. REQUIRES: both are set if there are
+    // records
     int64_t latest_ms = std::numeric_limits<int64_t>::min();
     uint64_t late = 0;
   };
-  // `now_ms` is of a monotonic clock, the same in all calls. REQUIRES: the partition was added
+  // `now_ms` is from a monotonic clock, the same in all calls. REQUIRES: the partition was added
   void Note(uint32_t split, const News& news, int64_t now_ms);
-  // The partition has an end, which is read: it has no part in the watermark any more.
+  // The partition was read to its end, so the watermark no longer depends on it.
   void NoteFinished(uint32_t split);
-  // Offsets below `offset` are in parts. Of partitions that were not added nothing is kept.
+  // Offsets below `offset` are in parts. Ignores partitions that were not added.
   void NoteCut(uint32_t split, uint64_t offset);
   void AddLost(uint64_t messages);
   void AddOpenBlocks(int64_t blocks);
 
-  // Records with a time below this are late; the least number if there is no watermark.
+  // Records with a time below this are late. The least number if there is no watermark.
   int64_t LateBelow() const;
 
   // Fills in partitions, late_records, lost_messages and watermark_ms. `wall_ms` is since 1970.
@@ -58,8 +59,8 @@ class TopicProgress {
 
   struct Lag {
     uint64_t messages = 0;  // offsets that are not in parts yet, of partitions whose end is known
-    // What waits came after this time, of the partition that is furthest behind: since the newest
-    // message that was read, or since all was read, whichever is shorter.
+    // For how long messages may have waited, in the partition that is furthest behind: the time
+    // since the newest message that was read, or since all was read, whichever is shorter.
     double seconds = 0;
     int64_t open_blocks = 0;  // blocks that are read in part, or are not all in parts yet
   };
@@ -73,11 +74,12 @@ class TopicProgress {
     absl::optional<int64_t> latest_ms;
     int64_t record_at_ms = 0;  // when the last record came
     bool idle = false;
-    int64_t noted_ms = 0;                  // when end_offset was told
-    absl::optional<int64_t> caught_up_ms;  // when nothing was left to read, last
+    int64_t noted_ms = 0;                  // when end_offset was last reported
+    absl::optional<int64_t> caught_up_ms;  // when there was last nothing left to read
   };
   absl::optional<int64_t> Watermark() const REQUIRES(mutex_);
-  // No message that waits is older than this, since 1970; absent: nothing is known.
+  // The time, since 1970, since when messages may have waited; none is older. Absent: nothing is
+  // known.
   static absl::optional<int64_t> WaitsSince(const Partition& partition, int64_t now_ms,
                                             int64_t wall_ms);
 

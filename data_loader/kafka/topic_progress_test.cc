@@ -120,7 +120,7 @@ TEST_F(TopicProgressTest, TheLagIsWhatIsNotInPartsYet) {
 }
 
 TEST_F(TopicProgressTest, ANewMessageAfterAQuietNightHasNotWaitedAllNight) {
-  constexpr int64_t kMorning = 28'800'000;  // of the monotonic clock; the other one is 5,000 ahead
+  constexpr int64_t kMorning = 28'800'000;  // on the monotonic clock; the wall clock is 5,000 ahead
   TopicProgress::News news = Records(20, 5000);
   news.end_offset = 120;
   progress_.Note(0, news, 0);
@@ -143,7 +143,7 @@ TEST_F(TopicProgressTest, WhatWasThereWhenTheEndWasToldAndIsReadSinceBoundsTheLa
   progress_.Note(0, news, 3000);
   progress_.NoteCut(0, 120);
   news = TopicProgress::News();
-  news.end_offset = 130;  // more came before anybody saw that all was read
+  news.end_offset = 130;  // more messages came before the maker saw that all were read
   progress_.Note(0, news, 4000);
   EXPECT_EQ(progress_.LagAt(4500, 4500).seconds, 1.5);
 }

@@ -9,7 +9,7 @@ namespace satrap {
 
 TopicAccess AccessToBrokers(const Logger& logger, std::shared_ptr<TopicAnchors> anchors) {
   TopicAccess access;
-  // One for all streams and threads of the loader.
+  // One object for all streams and threads of the loader.
   const auto outage = std::make_shared<BrokerOutage>();
   AnchorSink keep;
   if (anchors != nullptr) keep = [anchors](const auto& of_look) { anchors->Keep(of_look); };

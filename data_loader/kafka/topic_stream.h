@@ -24,7 +24,7 @@
 
 namespace satrap {
 
-// What a loader needs of the world to read topics; tests give another one.
+// What a loader needs from outside to read topics. Tests replace it.
 struct TopicAccess {
   // As PartitionReader::Open.
   std::function<absl::StatusOr<std::unique_ptr<MessageSource>>(const KafkaConfig&,
@@ -32,7 +32,7 @@ struct TopicAccess {
       open_source;
   std::function<absl::StatusOr<std::unique_ptr<DeadLetterSink>>(const KafkaConfig&)>
       open_dead_letters;
-  std::function<int64_t()> now_ms;  // of a monotonic clock
+  std::function<int64_t()> now_ms;  // the time of a monotonic clock
 };
 // With `anchors`, if it is not null, topics that were made anew are found out (topic_anchors.h).
 TopicAccess AccessToBrokers(const Logger& logger, std::shared_ptr<TopicAnchors> anchors = nullptr);

@@ -1,5 +1,5 @@
-// What a reason shows of a bad record: a few of its bytes, printable whatever they are, so that a
-// reason is one line of a terminal, a log and a quarantine file.
+// How a reason shows the bytes of a bad record: only a few, and always printable, so that a reason
+// is one line in a terminal, a log and a quarantine file.
 //
 // Thread-safe: functions of their arguments.
 
@@ -16,7 +16,7 @@ namespace satrap {
 // 'text': the first 40 bytes, escaped as in C; "..." if there are more.
 std::string ShownText(absl::string_view text);
 
-// 'a', 'b': the first three; "and 5 more".
+// 'a', 'b', 'c': the first three; "and 5 more" if there are more.
 std::string ShownTexts(const std::vector<std::string>& texts);
 
 // column 'name' holds 'text'
@@ -25,7 +25,7 @@ std::string ColumnHolds(absl::string_view column, absl::string_view text);
 // Why a line of more than 1 MiB is bad, given its beginning.
 std::string LineTooLong(absl::string_view line);
 
-// What may stand where a number is read (number.h).
+// The part of a reason that says what a number must look like (number.h).
 inline constexpr char kNumberBelongs[] =
     " where a number belongs, such as 12, -0.5 or 1e3, at most 3.4e38";
 

@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-// `number`: 1 or 0. Columns of integers of which some are missing are written as floats by pandas.
+// `number`: 1 or 0. Pandas writes a column of integers as floats if some are missing.
 std::vector<std::string> SpellingsOf(int number,
                                      const google::protobuf::RepeatedPtrField<std::string>& given,
                                      RecordRules rules) {
@@ -19,7 +19,7 @@ std::vector<std::string> SpellingsOf(int number,
   return spellings;
 }
 
-// How to say that a field is missing, for a column whose fields may be.
+// The end of a reason: how the data can say that a field is missing.
 std::string OrMissing(const CsvColumn& column) {
   std::vector<std::string> missing(column.missing_values.begin(), column.missing_values.end());
   if (missing.empty()) return "; if it means missing, name it in the column's missing_values";

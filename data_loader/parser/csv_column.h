@@ -1,4 +1,4 @@
-// A column of a CSV file as its parser uses it, and what the parser says of a field that is bad.
+// A column of a CSV file as its parser uses it, and the reasons the parser gives for bad fields.
 // Thread-safe.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_CSV_COLUMN_H_
@@ -50,7 +50,7 @@ struct CsvColumn {
   }
 };
 
-// Without `index`, which the caller counts.
+// Leaves `index` unset: the caller counts.
 CsvColumn MakeCsvColumn(const ColumnConfig& config, Stream stream, RecordRules rules);
 
 // Reasons (Parser::Bad) of a field that the column cannot take.
@@ -58,7 +58,7 @@ std::string BadNumeric(const CsvColumn& column, absl::string_view field);
 std::string BadLabel(const CsvColumn& column, absl::string_view field);
 std::string BadWeight(const CsvColumn& column, absl::string_view field);
 std::string BadTime(const CsvColumn& column, absl::string_view field);
-// Of an element of a list whose ids have values: it has none, or `value` is no number.
+// For an element of a list whose ids have values: it has none, or `value` is no number.
 std::string NoValue(const CsvColumn& column, absl::string_view element);
 std::string BadValue(const CsvColumn& column, absl::string_view value);
 

@@ -30,7 +30,7 @@ bool Contains(const std::vector<std::string>& values, absl::string_view value) {
   return false;
 }
 
-// Without spaces and tabs around it, but for `kept`.
+// Removes spaces and tabs at both ends, except `kept`.
 absl::string_view Trim(absl::string_view text, absl::optional<char> kept = absl::nullopt) {
   const auto is_space = [kept](char c) { return (c == ' ' || c == '\t') && c != kept; };
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
@@ -40,8 +40,8 @@ absl::string_view Trim(absl::string_view text, absl::optional<char> kept = absl:
 
 constexpr size_t kMaxPrintableBytes = 200;
 
-// The names, escaped and cut off for an error message: a file may hold any bytes, and any number of
-// them.
+// The names, escaped and cut short for an error message: a file may hold any bytes, and any number
+// of names.
 std::string Printable(const std::vector<std::string>& names) {
   std::string text;
   for (const char c : absl::StrJoin(names, ", ")) {
@@ -115,8 +115,8 @@ class CsvParser final : public Parser {
     const char* end = at + line.size();
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (at == nullptr) return Bad(TooFewColumns(i, line));
-      // Only the first byte of a field can open quotes, so a record without them pays one
-      // comparison a field. From the first quoted field on, the separators within quotes matter.
+      // Only the first byte of a field can open quotes, so a record without them costs one
+      // comparison per field. From the first quoted field on, the separators within quotes matter.
       if (quotes_ && OpensQuotes(at, end)) return ParseQuotedFields(line, at, i, block);
       const void* found = std::memchr(at, separator_, static_cast<size_t>(end - at));
       const char* field_end = found == nullptr ? end : static_cast<const char*>(found);
@@ -138,8 +138,8 @@ class CsvParser final : public Parser {
     return at != end && *at == '"';
   }
 
-  // The rest of ParseFields, from column `first` on, the first that is quoted, which begins at
-  // `at`.
+  // The rest of ParseFields from column `first` on. That column is the first that is quoted, and
+  // begins at `at`.
   const char* ParseQuotedFields(absl::string_view line, const char* at, size_t first,
                                 RecordBlock* block) {
     QuotedFields fields(line.substr(static_cast<size_t>(at - line.data())), &rules_, &scratch_);
@@ -193,7 +193,7 @@ class CsvParser final : public Parser {
     return absl::StrCat("too many columns: the job names ", columns_.size(), ", and after column ",
                         NameOf(columns_.size() - 1), " there is ", ShownText(rest));
   }
-  // `where` names the field, `text` begins with it.
+  // `where` names the field, and `text` begins with it.
   std::string BadQuotes(QuotedFields::Result result, absl::string_view where,
                         absl::string_view text) const {
     const std::string in = absl::StrCat(" in ", where, ": ", ShownText(text));
@@ -209,7 +209,7 @@ class CsvParser final : public Parser {
   std::string NulByte(absl::string_view line, size_t at) const {
     size_t column = 0;
     std::string scratch;
-    // The last field of what comes before it, whether that is whole or not.
+    // Finds the last field before `at`, whether it is whole or not.
     const absl::string_view before = line.substr(0, at);
     if (quotes_) {
       QuotedFields fields(before, &rules_, &scratch);
@@ -231,8 +231,8 @@ class CsvParser final : public Parser {
                         names.size() == 1 ? " is missing" : " are all missing");
   }
 
-  // Null, or the reason why the record is bad; so does ParseList. Inlined into both callers: as a
-  // call it takes some 5 % of the time of a whole record.
+  // ParseField and ParseList return null, or the reason why the record is bad. Inlined into both
+  // callers: a call would take some 5 % of the time of a whole record.
   ABSL_ATTRIBUTE_ALWAYS_INLINE inline const char* ParseField(const CsvColumn& column,
                                                              absl::string_view field,
                                                              RecordBlock* block) {
@@ -284,7 +284,7 @@ class CsvParser final : public Parser {
     return nullptr;
   }
 
-  // A number or a class.
+  // The label is a number, or else one of the spellings of its class.
   const char* ParseLabel(const CsvColumn& column, absl::string_view field, float* label) {
     if (column.IsMissing(field)) {
       *label = kMissingLabel;
@@ -330,7 +330,7 @@ class CsvParser final : public Parser {
   const bool multiline_;
   const QuoteRules rules_;
   std::vector<CsvColumn> columns_;
-  std::string scratch_;  // of ParseQuotedRow
+  std::string scratch_;  // used by ParseQuotedFields
 };
 
 }  // namespace

@@ -64,7 +64,7 @@ TEST_F(LibsvmParserTest, ARunThatBeganBeforeKeepsItsRecords) {
   EXPECT_EQ(parser->Parse("+1 3:1", &block_).kind, ParseResult::kRecord);
 }
 
-// A parser of a format of its own, with the block of its columns.
+// A parser with a format of its own, and a block with its columns.
 struct Libsvm {
   explicit Libsvm(const LibsvmFormat& format)
       : parser(NewLibsvmParser(format)), block(SchemaOf(DataOf(format))) {}

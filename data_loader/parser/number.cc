@@ -79,7 +79,7 @@ bool ParseTime(absl::string_view text, int64_t unit_ms, int64_t* milliseconds) {
   if (result.ec != std::errc() || result.ptr != end) return false;
   const double exact =
       std::round((negative ? -magnitude : magnitude) * static_cast<double>(unit_ms));
-  // 2^63, which is a double, is the first that does not fit.
+  // 2^63 is a double, and the first that does not fit.
   if (!(exact >= -0x1p63 && exact < 0x1p63)) return false;
   *milliseconds = static_cast<int64_t>(exact);
   return true;

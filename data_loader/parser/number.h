@@ -18,10 +18,10 @@ namespace satrap {
 // although `allow_exponent` is false.
 bool ParseNumber(absl::string_view text, bool allow_exponent, float* value);
 
-// A time in whole milliseconds, given as a number of units of `unit_ms` milliseconds: an integer,
-// or another number as tools write whole columns that lack a value somewhere ("1700000000000.0",
-// "1.7e12"), rounded. False, with *milliseconds unspecified, if `text` is none or does not fit
-// into 64 bits. REQUIRES: unit_ms > 0
+// A time in whole milliseconds, given as a number of units of `unit_ms` milliseconds. The number is
+// an integer, or another number, which is rounded: tools write whole columns that lack a value
+// somewhere as "1700000000000.0" or "1.7e12". False, with *milliseconds unspecified, if `text` is
+// no number or does not fit into 64 bits. REQUIRES: unit_ms > 0
 bool ParseTime(absl::string_view text, int64_t unit_ms, int64_t* milliseconds);
 
 // Both return false, with *value unspecified, if `text` is not an integer that fits. ParseUnsigned

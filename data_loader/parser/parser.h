@@ -72,8 +72,8 @@ class Parser {
   virtual bool has_header() const { return false; }
   virtual absl::Status CheckHeader(absl::string_view) const { return absl::OkStatus(); }
 
-  // How the reader of a file finds the ends of records that span lines; absent if every line is a
-  // record. `line` above is then a record.
+  // How a reader of files finds the ends of records that span lines; absent if every line is a
+  // record. If present, `line` above is a record.
   virtual absl::optional<QuoteRules> multiline() const { return absl::nullopt; }
 
  protected:
@@ -85,8 +85,9 @@ class Parser {
   // REQUIRES: `line` is neither empty nor a comment
   virtual const char* ParseRow(absl::string_view line, RecordBlock* block) = 0;
 
-  // Keeps why a record is bad and returns it, valid until the next call. A reason names the column,
-  // shows its text (bad_text.h) and says what would do, in printable characters.
+  // Keeps the reason why a record is bad and returns it, valid until the next call. A reason names
+  // the column, shows its text (bad_text.h) and says what would be accepted, in printable
+  // characters.
   const char* Bad(std::string reason) {
     reason_ = std::move(reason);
     return reason_.c_str();

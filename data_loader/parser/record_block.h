@@ -23,7 +23,7 @@ namespace satrap {
 // A missing numeric: no format accepts NaN as a number.
 inline constexpr float kMissingNumeric = std::numeric_limits<float>::quiet_NaN();
 
-// A missing label, likewise. A record has at least one label that is known.
+// A missing label is NaN, too. A record has at least one label that is known.
 inline constexpr float kMissingLabel = kMissingNumeric;
 
 // The id of a missing value where FeatureConfig.missing is AS_ID: the XXH64 of the empty string.
@@ -36,16 +36,16 @@ class RecordBlock {
   size_t rows() const { return rows_; }
   void Clear();
 
-  // The columns of the message that holds the rows which begin from here on, counted apart from
-  // those of the text, and the time of rows whose text has none. Missing, and 0, before the first
-  // call.
+  // Sets the columns that the following rows get from their message, and the time of rows whose
+  // text has none. These columns are counted apart from those of the text. Before the first call
+  // they are missing, and the time is 0.
   void SetMessageId(size_t column, absl::optional<uint64_t> id) { message_ids_[column] = id; }
   void SetMessageNumeric(size_t column, float value) { message_numerics_[column] = value; }
   void set_message_time(int64_t time) { message_time_ = time; }
 
   // --- the row under construction ---
-  // Makes room for it. Ids, numerics and labels of the text are unspecified and not missing, lists
-  // are empty, the weight is 1, the group 0, the time the message's.
+  // Makes room for the row. Ids, numerics and labels of the text are unspecified and not missing,
+  // lists are empty, the weight is 1, the group 0, the time that of the message.
   void BeginRow() {
     if (rows_ == capacity_) Grow();
     for (size_t i = 0; i < mask_words_; ++i) missing_[rows_ * mask_words_ + i] = 0;
@@ -67,7 +67,7 @@ class RecordBlock {
     if (list.weighted) list.values.push_back(value);
   }
   float* row_labels() { return labels_.data() + rows_ * num_labels_; }
-  // For formats with one label.
+  // Sets the label in formats with one label.
   void set_label(float label) { row_labels()[0] = label; }
   bool KnowsALabel() const {
     for (size_t i = 0; i < num_labels_; ++i) {
@@ -88,7 +88,8 @@ class RecordBlock {
   void DropLastRow();
 
   // --- committed rows. REQUIRES: row < rows() ---
-  // A missing id reads as kMissingId, and another id may have that value: only IsMissing tells.
+  // A missing id reads as kMissingId, but another id may have that value, too: only IsMissing
+  // tells.
   const uint64_t* ids(size_t row) const { return ids_.data() + row * num_ids_; }
   bool IsMissing(size_t row, size_t id_column) const {
     return (missing_[row * mask_words_ + id_column / 64] >> (id_column % 64) & 1) != 0;

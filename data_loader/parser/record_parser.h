@@ -1,8 +1,8 @@
 // The parser of Record messages (proto/record.proto): one message is one row. docs/formats.md,
-// "Record messages", says which are bad. `line` of Parse is the message's bytes.
+// "Record messages", says which are bad. Parse takes the message's bytes as `line`.
 //
-// The bytes may be anything: what is not a Record of the job's columns is bad, with a reason, and
-// appends nothing.
+// The bytes may be anything: a message that is not a Record of the job's columns is bad, with a
+// reason, and appends nothing.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_RECORD_PARSER_H_
 #define SATRAP_DATA_LOADER_PARSER_RECORD_PARSER_H_

@@ -220,8 +220,8 @@ TEST_F(RecordParserTest, TheExampleOfTheDocumentationReadsAsItSays) {
 TEST_F(RecordParserTest, AnEmptyMessageIsEmptyAndEveryCutOffOneIsBad) {
   EXPECT_EQ(Parse(std::string()).kind, ParseResult::kEmpty);
   const std::string whole = Good().SerializeAsString();
-  // A prefix that ends between fields is a message too, which lacks a column or is whole up to its
-  // optional fields.
+  // A prefix that ends between fields is a message, too: it lacks a column, or only optional
+  // fields.
   for (size_t size = 1; size < whole.size(); ++size) {
     const size_t rows = block_.rows();
     const ParseResult result = Parse(whole.substr(0, size));
@@ -265,7 +265,7 @@ TEST_F(RecordParserTest, ABlockStaysWholeWhateverTheBytesAre) {
       good = 0;
     }
   }
-  // And it still parses.
+  // The parser still works.
   EXPECT_EQ(Parse(Good()).kind, ParseResult::kRecord);
   EXPECT_EQ(block_.list_ids(block_.rows() - 1, 0), (std::vector<uint64_t>{1, 2}));
 }

@@ -1,6 +1,6 @@
-// By which rules text is a good record or a bad one (DataConfig.record_rules). A run keeps those
-// that it began with: its ledger counts the records that were good by them, so another record in a
-// file that is read again would shift all that come after it.
+// The rules that decide whether text is a good record or a bad one (DataConfig.record_rules). A run
+// keeps the rules that it began with: its ledger counts the records that were good by them, so one
+// record more in a file that is read again would shift all records after it.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_RECORD_RULES_H_
 #define SATRAP_DATA_LOADER_PARSER_RECORD_RULES_H_
@@ -10,7 +10,7 @@
 namespace satrap {
 
 enum class RecordRules {
-  kFirst,  // labels and times in one spelling each; neither comments nor `qid` in libsvm and libffm
+  kFirst,   // one spelling of labels and times; no comments and no `qid` in libsvm and libffm
   kNewest,  // what docs/formats.md says
 };
 

@@ -13,15 +13,15 @@
 namespace satrap {
 
 // The columns of a format, grouped by kind. A column's index is its position within its kind.
-// Columns that are taken from the message that holds a record, and not from its text, are the last
-// ones.
+// Columns that come from the message that holds a record, and not from its text, are last in their
+// kind.
 struct RecordSchema {
   std::vector<std::string> ids;       // exactly one id, or missing
   std::vector<std::string> id_lists;  // any number of ids
-  std::vector<bool> weighted;         // of id_lists: ids have values
+  std::vector<bool> weighted;         // by id list: whether its ids have values
   std::vector<std::string> numerics;
   std::vector<std::string> labels = {"label"};
-  std::vector<bool> numeric_labels;  // of labels, where columns are declared: not only 0 and 1
+  std::vector<bool> numeric_labels;  // by label, if columns are declared: may be other than 0 and 1
   bool has_weight = false;
   bool has_group = false;
   bool has_time = false;
@@ -36,7 +36,7 @@ struct RecordSchema {
 // All columns of the job's records: those of TextSchemaOf, and those that its topics take from
 // messages. With topics every record has a time. REQUIRES: the format is set and valid
 RecordSchema SchemaOf(const DataConfig& data);
-// The columns of a line or of a Record, which parsers write. REQUIRES: as SchemaOf
+// The columns of a line or of a Record, which parsers fill. REQUIRES: as SchemaOf
 RecordSchema TextSchemaOf(const DataConfig& data);
 
 }  // namespace satrap

@@ -1,5 +1,5 @@
-// What libsvm and libffm have in common: lines of tokens separated by spaces or tabs, of which the
-// first is the label, up to a comment.
+// What libsvm and libffm have in common: a line is tokens separated by spaces or tabs, up to a
+// comment, and the first token is the label.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_TOKENS_H_
 #define SATRAP_DATA_LOADER_PARSER_TOKENS_H_
@@ -31,7 +31,7 @@ inline bool NextToken(absl::string_view* line, absl::string_view* token) {
 // How the first token of a line is read as its label. Thread-safe.
 class TokenLabels {
  public:
-  // `format` is "data.libsvm" or "data.libffm", whose fields the other two are.
+  // `format` is "data.libsvm" or "data.libffm". The next two are fields of that format.
   TokenLabels(std::string format, bool numeric_label,
               const google::protobuf::RepeatedField<float>& classes, RecordRules rules);
 

@@ -26,9 +26,9 @@ namespace satrap {
 namespace {
 
 constexpr size_t kCompressedChunkBytes = 256 << 10;
-// `xz -9` needs 65 MiB. A file may ask for 4 GiB, and each parsing thread reads one.
+// `xz -9` needs 65 MiB, but a file may ask for 4 GiB, and each parsing thread reads a file.
 constexpr uint64_t kMaxXzMemoryMib = 256;
-// The largest window that the library reads without being told otherwise: 128 MiB, of --long=27.
+// The largest window that the library accepts by default: 128 MiB, as of --long=27.
 constexpr int kMaxZstdWindowLog = 27;
 
 // The bytes on disk, up to the size with which the file was listed.
@@ -51,8 +51,8 @@ class PlainFile final : public ByteSource {
       got = pread(fd_, to, wanted, static_cast<off_t>(at_));
     } while (got < 0 && errno == EINTR);
     if (got < 0) return FileError("read", path_);
-    // The file ends before the size it was listed with. It may have grown again since, so there is
-    // an error even if the check of the size passes.
+    // The file ends before the size it was listed with. It may have grown again since, so this is
+    // an error even if CheckSize passes.
     if (got == 0 && has_size_) {
       RETURN_IF_ERROR(CheckSize());
       return absl::DataLossError(absl::StrCat(path_, " changed while byte ", at_, " was read"));
@@ -77,7 +77,7 @@ class PlainFile final : public ByteSource {
   const int fd_;
   const uint64_t from_;
   const uint64_t file_bytes_;
-  const bool has_size_;  // file_bytes_ was listed
+  const bool has_size_;  // file_bytes_ is known
   uint64_t at_;
 };
 
@@ -191,7 +191,7 @@ class ZstdFile final : public ByteSource {
       if (ZSTD_isError(result)) return Failed(ZSTD_getErrorCode(result));
       inside_frame_ = result != 0;
       if (out.pos > 0) return out.pos;
-      // At the end of the input the decompressor may still have held output, but it gave none.
+      // At the end of the input the decompressor could still have held output, but there was none.
       if (!more) return Damaged(path_, input_.offset(), "the zstd file ends early");
     }
   }
@@ -249,7 +249,7 @@ class Bzip2File final : public ByteSource {
         return Damaged(path_, input_.offset(), "the bzip2 file is damaged");
       }
       if (got > 0) return got;
-      // At the end of the input the decompressor may still have held output, but it gave none.
+      // At the end of the input the decompressor could still have held output, but there was none.
       if (!more && inside_stream_) {
         return Damaged(path_, input_.offset(), "the bzip2 file ends early");
       }

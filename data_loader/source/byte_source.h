@@ -1,11 +1,11 @@
 // A ByteSource reads the bytes of a file, decompressed, from one position to the end of the file.
 //
 // Files may change during a run. The size that a file had when the splits were listed counts for
-// the whole run: a file that has shrunk is an error, because records are gone; of a file that has
-// grown only the bytes that were there at the beginning are read, so that every epoch has the same
-// records. A change that keeps the size goes unnoticed.
+// the whole run. A file that has shrunk is an error, because records are gone. Of a file that has
+// grown only the first bytes, up to that size, are read, so that every epoch has the same records.
+// A change that keeps the size goes unnoticed.
 //
-// Not thread-safe. Blocks on the disk, so only the loader's parsing threads may use it.
+// Not thread-safe. Calls wait for the disk, so only the loader's parsing threads may use it.
 
 #ifndef SATRAP_DATA_LOADER_SOURCE_BYTE_SOURCE_H_
 #define SATRAP_DATA_LOADER_SOURCE_BYTE_SOURCE_H_

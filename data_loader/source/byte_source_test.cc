@@ -25,7 +25,7 @@ std::string Gzip(const std::string& text) {
   return out;
 }
 
-// With a checksum, as the command line tool writes it: without one damage may go unseen.
+// Has a checksum, as the command line tool writes it: without one damage may go unseen.
 std::string Zstd(const std::string& text) {
   ZSTD_CCtx* context = ZSTD_createCCtx();
   ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
@@ -167,7 +167,7 @@ TEST(ByteSourceTest, WhateverBytesFollowTheFirstOnesReadingEnds) {
   TempDir dir;
   for (const Format& format : kFormats) {
     const std::string whole = format.compress("a,1\n");
-    // Bytes that are no member, or part of one.
+    // Bytes that are no member, after one.
     const auto got = ReadAll(dir.Write("tail", whole + "garbage"), format.compression, 100);
     EXPECT_EQ(got.status().code(), absl::StatusCode::kDataLoss) << format.name;
     for (size_t i = 0; i < whole.size(); ++i) {
@@ -201,7 +201,7 @@ TEST(ByteSourceTest, AZstdFileWithADictionaryIsNotCalledDamaged) {
   EXPECT_NE(got.status().message().find("a dictionary"), std::string::npos);
 }
 
-// The status and the bytes of a file that had `listed_bytes`.
+// The status and the bytes of a file that was listed with `listed_bytes`.
 absl::StatusOr<std::string> ReadListed(const std::string& path, Compression compression,
                                        uint64_t listed_bytes) {
   const auto source = OpenByteSource(path, compression, 0, listed_bytes);

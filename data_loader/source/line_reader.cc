@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kChunkBytes = 256 << 10;
 constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// Bytes of a line or record before its end, given those before its newline.
+// Bytes of a line or record without its end, given those before its newline.
 size_t TextBytes(const char* from, size_t size, bool newline) {
   return newline && size > 0 && from[size - 1] == '\r' ? size - 1 : size;
 }
@@ -34,7 +34,7 @@ LineReader::LineReader(std::unique_ptr<ByteSource> source, bool plain, uint64_t 
 absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const Split& split,
                                                              absl::optional<QuoteRules> multiline) {
   CHECK(!split.path.empty());
-  // In the middle of a file nobody knows whether a line end is within quotes.
+  // In the middle of a file one cannot know whether a line end is within quotes.
   CHECK(split.from == 0 || !multiline.has_value()) << split.path;
   const bool plain = split.compression == Compression::kNone;
   // Reading starts one byte early and then skips a line: if that byte ends a line, nothing of the
@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const Split& split,
       new LineReader(std::move(source), plain, from, end, split.from == 0, std::move(multiline)));
   if (split.from > 0) RETURN_IF_ERROR(reader->SkipLine());
   if (!plain) {
-    // Of a plain file the list of splits has looked at it.
+    // Plain files were checked when the splits were listed.
     RETURN_IF_ERROR(reader->Fill().status());
     RETURN_IF_ERROR(CheckIsText(absl::string_view(reader->buffer_.data(), reader->limit_),
                                 split.path + ", decompressed,"));

@@ -4,16 +4,16 @@
 //
 // With QuoteRules it gives records: a line end within quotes does not end one. Quotes that are not
 // closed by the end of the file, or within kMaxLineBytes of the record's first byte, would swallow
-// what follows. Then the record's first line is given alone, with its quotes open, and the next
-// call goes on after that line.
+// all that follows. So in that case the record's first line is given alone, with its quotes open,
+// and the next call continues after that line.
 //
-// Of a line of more than kMaxLineBytes, the beginning is given and marked, and the rest is skipped,
+// If a line has more than kMaxLineBytes, its beginning is given and marked and the rest is skipped,
 // so memory is bounded whatever the file holds.
 //
 // A file ends where it ended when the splits were listed; one that has shrunk is an error
 // (byte_source.h).
 //
-// Not thread-safe; blocks on the disk.
+// Not thread-safe. Calls wait for the disk.
 
 #ifndef SATRAP_DATA_LOADER_SOURCE_LINE_READER_H_
 #define SATRAP_DATA_LOADER_SOURCE_LINE_READER_H_
@@ -38,9 +38,9 @@ inline constexpr size_t kMaxLineBytes = size_t{1} << 20;
 class LineReader {
  public:
   // Opens the split's file. `multiline`: the rules by which records span lines; absent: every line
-  // is a record. Errors as OpenByteSource; those of ByteSource::Read and CheckIsText if a
-  // compressed file cannot be read from its beginning on or holds something else than text.
-  // REQUIRES: the split has a path; it begins with its file if there are rules
+  // is a record. Errors as OpenByteSource. A compressed file is also read at its beginning: errors
+  // as ByteSource::Read and CheckIsText if that fails or is not text. REQUIRES: the split has a
+  // path; if there are rules, it begins where its file begins
   static absl::StatusOr<std::unique_ptr<LineReader>> Open(
       const Split& split, absl::optional<QuoteRules> multiline = absl::nullopt);
 
@@ -48,13 +48,13 @@ class LineReader {
     absl::string_view text;  // valid until the next call
     uint64_t offset = 0;     // of its first byte in the decompressed file
     uint64_t number = 0;     // of its first line, from 1 at the beginning of the file; 0: not known
-    bool too_long = false;   // `text` is its beginning
+    bool too_long = false;   // `text` is only the beginning
   };
 
   // The next line; false at the end of the split. Errors as ByteSource::Read.
   absl::StatusOr<bool> Next(Line* line);
 
-  // Bytes on disk of the lines given so far; of a compressed file, the bytes read so far. Over all
+  // Bytes on disk of the lines given so far. For a compressed file, the bytes read so far. Over all
   // splits of a file they add up to its size.
   uint64_t disk_bytes() const { return plain_ ? offset_ - first_offset_ : source_->disk_bytes(); }
 
@@ -63,13 +63,15 @@ class LineReader {
              bool count_lines, absl::optional<QuoteRules> multiline);
 
   enum class End { kNewline, kEndOfFile, kNotFound };
-  // Unread bytes before the first line end among them that is not before byte `from`. Not found:
-  // they are more than a line may have, and *size counts only what has been read.
+  // Sets *size to the number of unread bytes before the first line end that is at byte `from` of
+  // them or later. kNotFound: they are more than a line may have, and *size counts only what has
+  // been read.
   absl::StatusOr<End> FindEnd(size_t from, size_t* size);
-  // Given that the first line of the unread bytes has *size bytes and ends with a newline, makes
-  // *size and *end those of the record that begins with it. Returns its number of lines.
+  // REQUIRES: the first line of the unread bytes has *size bytes and ends with a newline. Sets
+  // *size and *end to those of the record that begins with this line, and returns its number of
+  // lines.
   absl::StatusOr<uint64_t> FindRecordEnd(size_t* size, End* end);
-  // Bytes of a byte order mark at the beginning of the unread bytes, of which `size` are there.
+  // How many of the first `size` unread bytes are a byte order mark.
   size_t ByteOrderMarkBytes(size_t size) const;
   // Moves the unread bytes to the beginning of the buffer and reads more; false at the file's end.
   absl::StatusOr<bool> Fill();
@@ -84,7 +86,7 @@ class LineReader {
   size_t limit_ = 0;
   uint64_t offset_;            // of buffer_[begin_] in the file
   uint64_t first_offset_ = 0;  // of the split's first line
-  uint64_t number_ = 0;        // lines given, while counted
+  uint64_t number_ = 0;        // lines given, if count_lines_
   const bool count_lines_;
   const absl::optional<QuoteRules> multiline_;
   std::string long_line_;

@@ -19,7 +19,7 @@ namespace satrap {
 struct QuoteRules {
   char separator = ',';
   bool trim = false;
-  // A record that begins with this is a comment, which is one line whatever quotes it holds. Empty:
+  // A record that begins with this is a comment, which is one line even if it holds quotes. Empty:
   // there are no comments.
   std::string comment_prefix;
 
@@ -58,7 +58,7 @@ class QuotedFields {
 
   // True once the last field was given. A record has at least one field, which may be empty.
   bool done() const { return done_; }
-  // What is not yet read: from the next field on, or from one on that could not be given.
+  // What is not read yet, from the next field on or from the field that could not be given.
   absl::string_view rest() const { return absl::string_view(at_, static_cast<size_t>(end_ - at_)); }
 
   enum class Result {

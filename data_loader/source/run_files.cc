@@ -38,7 +38,7 @@ absl::Status ReadRange(const std::string& path, int fd, uint64_t from, uint64_t 
   return absl::OkStatus();
 }
 
-// For the same file in two lists.
+// Hashes of files by KeyOf, which is equal for the same file in two lists.
 using HashByPath = absl::flat_hash_map<std::string, uint64_t>;
 
 std::string KeyOf(const FileIdentity& file) { return absl::StrCat(file.bytes(), " ", file.path()); }
@@ -68,8 +68,8 @@ absl::Status CheckFile(const std::string& path, const FileIdentity& was) {
                               absl::Hex(*content, absl::kZeroPad16)));
 }
 
-// The file of items, with the XXH64 of the hashes of its MiBs, in their order: an item that is
-// exchanged in the middle makes another list.
+// The file of items. Its hash is the XXH64 of the hashes of its MiBs, in order, so an item that is
+// replaced in the middle gives another hash.
 absl::StatusOr<FileIdentity> IdentityOfItems(const JobConfig& job) {
   FileIdentity identity;
   identity.set_path(job.model().candidates().list());

@@ -7,7 +7,7 @@
 // first 64 KiB and the 64 KiB before the size that it had when the run began. A change in between
 // that keeps the size goes unnoticed. New files that match a glob are no part of the run.
 //
-// Thread-safe: functions of their arguments and of the disk. They block on it.
+// Thread-safe: functions of their arguments and of the disk. Calls wait for the disk.
 
 #ifndef SATRAP_DATA_LOADER_SOURCE_RUN_FILES_H_
 #define SATRAP_DATA_LOADER_SOURCE_RUN_FILES_H_
@@ -27,19 +27,19 @@ namespace satrap {
 // shorter than `bytes`; errors name the file.
 absl::StatusOr<uint64_t> ContentHash(const std::string& path, uint64_t bytes);
 
-// The streams that a job of this action reads, with their files as they are now. Reads at most
-// 128 KiB of a file, and a file that several streams read only once. Errors as ListFiles. The file
-// of items that candidates of the job are drawn from is read whole, and left out if it cannot be
-// read: who makes the list of it says so.
+// The streams that a job of this action reads, with their files as they are now. Reads at most 128
+// KiB of a file, and only once if several streams use it. Errors as ListFiles. The file of items
+// that the job's candidates are drawn from is read whole. It is left out if it cannot be read: the
+// loader that makes the list of candidates reports that.
 absl::StatusOr<SplitList> ListRunFiles(const JobConfig& job);
 
-// Whether the files of `fixed` are what they were when it was made. `listed` is ListRunFiles of a
-// moment ago: a file that is the same in both is not read again.
-// FAILED_PRECONDITION names the first file that has shrunk, holds something else or is gone, says
-// what it was and what it is, and what to do.
+// Checks that the files of `fixed` are what they were when it was made. `listed` is a recent
+// ListRunFiles: a file that is the same in both is not read again. FAILED_PRECONDITION names the
+// first file that has shrunk, holds something else or is gone, says what it was and what it is, and
+// what to do.
 absl::Status CheckRunFiles(const JobConfig& job, const SplitList& fixed, const SplitList& listed);
 
-// The file of items is what it was, `was`. FAILED_PRECONDITION, as above, if it is not.
+// Checks that the file of items is still `was`. FAILED_PRECONDITION, as above, if it is not.
 absl::Status CheckItemFile(const JobConfig& job, const FileIdentity& was);
 
 }  // namespace satrap

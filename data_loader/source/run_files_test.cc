@@ -27,7 +27,7 @@ class RunFilesTest : public testing::Test {
     return *std::move(list);
   }
   absl::Status Check(const SplitList& fixed) { return CheckRunFiles(job_, fixed, List()); }
-  // That the error names the file, what it was, what it is, and what to do.
+  // Expects that the error names the file, what it was, what it is, and what to do.
   void ExpectChanged(const absl::Status& status, const std::string& was, const std::string& is) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
     for (const std::string& text :

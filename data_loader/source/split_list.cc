@@ -17,8 +17,7 @@
 namespace satrap {
 namespace {
 
-// What stands before a path or pattern of the job when it is opened: empty, or data_root with its
-// slash.
+// What is put before a path or pattern of the job to open it: nothing, or data_root with a slash.
 std::string FolderOf(const JobConfig& job, const std::string& path) {
   const bool absolute = !path.empty() && path[0] == '/';
   return absolute || job.data_root().empty() ? "" : job.data_root() + "/";

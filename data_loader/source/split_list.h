@@ -44,7 +44,7 @@ bool IsSeededStream(const DataConfig& data, Stream stream);
 // file; PERMISSION_DENIED if one cannot be read.
 absl::StatusOr<StreamFiles> ListFiles(const JobConfig& job, Stream stream);
 
-// FileIdentity.path as it is opened.
+// The path by which a file is opened.
 std::string PathOf(const JobConfig& job, const FileIdentity& file);
 
 // The splits of a stream with these files, in order; element j is split j of the wire messages.

@@ -13,7 +13,7 @@ namespace {
 
 struct Scored {
   double score;
-  double positive;  // weight as a positive; the rest of 1 is its weight as a negative
+  double positive;  // weight as a positive; its weight as a negative is 1 minus this
 };
 
 // The share of the weight of all (positive, negative) pairs in which the positive has the higher
@@ -45,7 +45,7 @@ BayesAuc ComputeBayesAuc(const SyntheticFormat& format) {
   *data.mutable_synthetic() = format;
   const ClickLog log(format);
   RecordBlock block(SchemaOf(data));
-  // One record at a time: only its probability and label are kept, 32 bytes a record.
+  // One record at a time: only its probability and label are kept, 32 bytes per record.
   std::vector<Scored> with_labels, expected;
   for (int64_t i = 0; i < format.test_samples(); ++i) {
     block.Clear();

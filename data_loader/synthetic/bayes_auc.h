@@ -12,7 +12,7 @@ struct BayesAuc {
   // AUC of the true probabilities against the labels of the test stream. Compare a model's test AUC
   // with this one, because both depend on the same draw of labels. NaN if there is one class only.
   double of_test_labels = 0;
-  // The same probabilities with the labels averaged out:
+  // The AUC of the same probabilities, averaged over all draws of the labels:
   // sum p_i (1 - p_j) [p_i > p_j, ties 1/2] / (sum p_i (1 - p_j)) over pairs of test records.
   double expected = 0;
 };

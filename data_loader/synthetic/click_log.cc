@@ -8,7 +8,7 @@
 namespace satrap {
 namespace {
 
-// What a random number is used for. Each purpose has a counter space of its own, so that, for
+// What a random number is used for. Each purpose has its own range of counters, so that, for
 // example, another number of features does not change the planted weights.
 enum Purpose : uint64_t {
   kRecord = 1,
@@ -68,7 +68,8 @@ ClickLog::ClickLog(const SyntheticFormat& format)
   factors_.resize(static_cast<size_t>(format_.interacting_features()));
   const size_t dim = static_cast<size_t>(format_.interaction_dim());
   std::vector<double> scratch(dim);
-  // LinearWeight and Factors use a table once it is there, so each is complete before it is stored.
+  // LinearWeight and Factors use a table once it is there, so each table is complete when it is
+  // stored.
   for (size_t f = 0; f < zipf_.size(); ++f) {
     const uint64_t vocabulary = static_cast<uint64_t>(format_.vocabulary_sizes(f));
     if (vocabulary > kTabulatedVocabulary) continue;

@@ -49,7 +49,7 @@ TEST(ZipfIdsTest, ReachesEveryIdAtExponentZeroAndOne) {
     const ZipfIds zipf(7, exponent);
     std::vector<bool> seen(7);
     for (int i = 0; i < 100000; ++i) seen[zipf.Id(i / 100000.0)] = true;
-    // The continuous law on [1, 7) leaves the last rank out.
+    // The continuous law on [1, 7) never gives the last rank.
     EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 6) << exponent;
   }
   EXPECT_EQ(ZipfIds(1, 1.05).Id(0.999), 0u);

@@ -38,7 +38,7 @@ uint64_t NumericToId::Apply(float x) const {
     return static_cast<uint64_t>(above - boundaries_.begin());
   }
   // The discretisation of Criteo's integers that the BARS benchmark uses (Criteo_x4). It computes
-  // in f64, and so does this, or values at the edge of a bucket could differ.
+  // in f64, so this does, too: otherwise values at the edge of a bucket could differ.
   const double value = static_cast<double>(x);
   if (value > 2) {
     const double log = std::log(value);

@@ -1,5 +1,5 @@
-// NumericTransform: the value with which a numeric column enters the dense block. NumericToId: the
-// id that a feature makes of a numeric column.
+// NumericTransform computes the value with which a numeric column enters the dense block;
+// NumericToId computes the id that a feature makes of a numeric column.
 //
 // Thread-safe: immutable objects.
 
@@ -28,8 +28,7 @@ class NumericTransform {
     return std::min(std::max(value, -clamp_), clamp_);
   }
 
-  // Without the clamp. It ascends: of two numbers the larger one has no smaller value.
-  // REQUIRES: `x` is not missing
+  // The value without the clamp. Never decreases with `x`. REQUIRES: `x` is not missing
   float Transformed(float x) const {
     if (transform_ == NumericConfig::LOG1P) return x > 0 ? std::log1p(x) : 0.0f;
     return (x - offset_) * scale_;

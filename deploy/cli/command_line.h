@@ -1,81 +1,47 @@
-// The command line of ./satrap, parsed and checked.
+// The commands of ./satrap: what each is called, takes and does, and which of them was typed.
+// A command parses its own flags (command_flags.h).
 //
 // Thread-safe: functions of their arguments.
 
 #ifndef SATRAP_DEPLOY_CLI_COMMAND_LINE_H_
 #define SATRAP_DEPLOY_CLI_COMMAND_LINE_H_
 
-#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/flags/flags.h"
 
 namespace satrap {
 
-enum class Command {
-  kHelp,
-  kDemo,
-  kTrain,
-  kValidate,
-  kEvaluate,
-  kPredict,
-  kRetrieve,
-  kStatus,
-  kResume,
-  kStop,
-  kScale,
-  kCheckpoint,
-  kCheckpointList,
-  kCheckpointInspect,
-  kCheckpointVerify,
-  kChaos,
-  kBench,
-  kProduce,
-  kTopics,
-  kModels,
-  kModel
+// A command as it was typed.
+struct CommandCall {
+  std::string name;               // "train"; "help", with the command to explain or none
+  std::vector<std::string> args;  // after the name: arguments and flags
+  std::string install_dir = ".";  // the folder of deploy/jobs and the zoo
 };
 
-struct CommandLine {
-  Command command = Command::kHelp;
-  std::string command_name;              // "train"; for kHelp the command to explain
-  std::vector<std::string> arguments;    // JOB; RUN FILE; NAME; RUN FIELD=N...; CUT;
-                                         // produce, topics: all of them, flags too
-  std::string install_dir = ".";         // --install_dir: the folder of deploy/jobs and the zoo
-  std::vector<std::string> sets;         // --set path=value, in order
-  std::string report;                    // --report FILE
-  std::string run_dir;                   // --run_dir DIR
-  std::string init_from;                 // --init_from RUN
-  std::vector<std::string> outputs;      // --output LAYER (predict), in order
-  std::string output_file;               // --output_file FILE (predict, retrieve)
-  std::string users;                     // --users FILE (retrieve), likewise
-  std::string items;                     // --items FILE
-  std::string relevant;                  // --relevant FILE
-  std::string seen;                      // --seen FILE; empty: nothing was seen
-  std::string popularity;                // --popularity FILE; empty: no baseline
-  std::vector<int> ks = {20, 50};        // --k N,N,...
-  bool json = false;                     // --json
-  std::string from_cut;                  // --from CUT (resume)
-  int kills = 20;                        // --kills N (chaos)
-  uint64_t seed = 1;                     // --seed S (chaos)
-  double every_seconds = 0;              // --every_seconds N (chaos); 0: by progress
-  int undisturbed = 0;                   // --undisturbed N (chaos)
-  std::vector<std::string> bench_flags;  // bench: all other flags, as typed
-  bool kafka = false;                    // --kafka (demo)
-  double rate = 20000;                   // --rate N (demo --kafka)
-  double minutes = 0;                    // --minutes N (demo --kafka); 0: until all is trained
-  int64_t rows = 0;                      // --rows N (model); 0: tables are not counted
-  int64_t features = -1;                 // --features N (model); -1: as ExampleData has it
-  int64_t numerics = -1;                 // --numerics N (model); -1 likewise
-  int64_t dim = -1;                      // --dim N (model); -1 likewise
-  std::string dot;                       // --dot FILE (model)
-};
+// `args` does not include the program's name. Without a command, or where --help is among them, it
+// is a call of "help". INVALID_ARGUMENT says in one line what is wrong and what was probably meant.
+absl::StatusOr<CommandCall> ParseCommandLine(const std::vector<std::string>& args);
 
-// `args` does not include the program's name. INVALID_ARGUMENT says in one line what is wrong and
-// what was probably meant.
-absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& args);
+// Parses the flags of a call, and returns its arguments. INVALID_ARGUMENT as ParseFlags, and if the
+// command takes another number of arguments.
+absl::StatusOr<std::vector<std::string>> ParseArguments(const CommandCall& call,
+                                                        const std::vector<Flag>& flags);
+
+// What ParseArguments says of a call, for a program that has not the command itself. OK for those
+// that parse their arguments elsewhere: bench, produce, topics.
+absl::Status CheckArguments(const CommandCall& call);
+
+// `checkpoint RUN`, or `checkpoint WORD PATH` with the word list, inspect or verify: the word, ""
+// for RUN, and RUN or PATH. INVALID_ARGUMENT for other words.
+absl::StatusOr<std::pair<std::string, std::string>> ParseCheckpoint(const CommandCall& call);
+
+// RUN and the FIELD=N... of `scale`, which `resume --set` may change.
+absl::StatusOr<std::vector<std::string>> ParseScale(const CommandCall& call);
 
 // The help text of one command, or the list of commands if there is none of that name.
 std::string HelpText(absl::string_view command_name);

@@ -7,6 +7,8 @@
 #ifndef SATRAP_DEPLOY_CLI_COMMANDS_H_
 #define SATRAP_DEPLOY_CLI_COMMANDS_H_
 
+#include <string>
+
 #include "absl/types/optional.h"
 #include "deploy/cli/command_line.h"
 
@@ -16,30 +18,29 @@ namespace satrap {
 // gone, are errors of the write. A run must not end because nobody reads its progress any more.
 void IgnoreSignalsOfWrites();
 
-int HelpCommand(const CommandLine& line);
-int TrainCommand(const CommandLine& line);  // and demo
-int ValidateCommand(const CommandLine& line);
-int EvaluateCommand(const CommandLine& line);
-int PredictCommand(const CommandLine& line);
-int StatusCommand(const CommandLine& line);
-int ResumeCommand(const CommandLine& line);
-int StopCommand(const CommandLine& line);
-int ScaleCommand(const CommandLine& line);
-int CheckpointCommand(const CommandLine& line);  // takes a cut
-int ListCutsCommand(const CommandLine& line);
-int InspectCutCommand(const CommandLine& line);
-int VerifyCutCommand(const CommandLine& line);
-int ModelsCommand(const CommandLine& line);
-int ModelCommand(const CommandLine& line);
+int TrainCommand(const CommandCall& call);
+// Nothing for `demo --kafka`, which is below.
+absl::optional<int> DemoCommand(const CommandCall& call);
+int ValidateCommand(const CommandCall& call);
+int EvaluateCommand(const CommandCall& call);
+int PredictCommand(const CommandCall& call);
+int StatusCommand(const CommandCall& call);
+int ResumeCommand(const CommandCall& call);
+int StopCommand(const CommandCall& call);
+int ScaleCommand(const CommandCall& call);
+int CheckpointCommand(const CommandCall& call);  // takes a cut, or looks at saved ones
+int TakeCutOf(const std::string& run);           // checkpoint RUN
+int ModelsCommand(const CommandCall& call);
+int ModelCommand(const CommandCall& call);
 
 // Runs one of these; nothing for a command of those below.
-absl::optional<int> RunCoreCommand(const CommandLine& line);
+absl::optional<int> RunCoreCommand(const CommandCall& call);
 
-int RetrieveCommand(const CommandLine& line);
-int ChaosCommand(const CommandLine& line);
-int BenchCommand(const CommandLine& line);
-int KafkaDemoCommand(const CommandLine& line);  // demo --kafka
-int RunTopicsCommand(const CommandLine& line);  // topics, also without a run
+int RetrieveCommand(const CommandCall& call);
+int ChaosCommand(const CommandCall& call);
+int BenchCommand(const CommandCall& call);
+int KafkaDemoCommand(const CommandCall& call);  // demo --kafka
+int RunTopicsCommand(const CommandCall& call);  // topics, also without a run
 
 }  // namespace satrap
 

@@ -1,5 +1,6 @@
 #include <csignal>
 #include <cstdio>
+#include <utility>
 
 #include "absl/types/optional.h"
 #include "deploy/cli/command_line.h"
@@ -12,56 +13,23 @@ void IgnoreSignalsOfWrites() {
   signal(SIGPIPE, SIG_IGN);
 }
 
-int HelpCommand(const CommandLine& line) {
-  printf("%s", HelpText(line.command_name).c_str());
-  return 0;
-}
-
-absl::optional<int> RunCoreCommand(const CommandLine& line) {
-  switch (line.command) {
-    case Command::kHelp:
-      // The tools explain those themselves.
-      if (line.command_name == "produce" || line.command_name == "topics") return absl::nullopt;
-      return HelpCommand(line);
-    case Command::kDemo:
-      if (line.kafka) return absl::nullopt;
-      return TrainCommand(line);
-    case Command::kTrain:
-      return TrainCommand(line);
-    case Command::kValidate:
-      return ValidateCommand(line);
-    case Command::kEvaluate:
-      return EvaluateCommand(line);
-    case Command::kPredict:
-      return PredictCommand(line);
-    case Command::kStatus:
-      return StatusCommand(line);
-    case Command::kResume:
-      return ResumeCommand(line);
-    case Command::kStop:
-      return StopCommand(line);
-    case Command::kScale:
-      return ScaleCommand(line);
-    case Command::kCheckpoint:
-      return CheckpointCommand(line);
-    case Command::kCheckpointList:
-      return ListCutsCommand(line);
-    case Command::kCheckpointInspect:
-      return InspectCutCommand(line);
-    case Command::kCheckpointVerify:
-      return VerifyCutCommand(line);
-    case Command::kModels:
-      return ModelsCommand(line);
-    case Command::kModel:
-      return ModelCommand(line);
-    case Command::kRetrieve:
-    case Command::kChaos:
-    case Command::kBench:
-    case Command::kProduce:
-    case Command::kTopics:
-      return absl::nullopt;
+absl::optional<int> RunCoreCommand(const CommandCall& call) {
+  constexpr std::pair<absl::string_view, int (*)(const CommandCall&)> kCommands[] = {
+      {"train", TrainCommand},     {"validate", ValidateCommand}, {"evaluate", EvaluateCommand},
+      {"predict", PredictCommand}, {"status", StatusCommand},     {"resume", ResumeCommand},
+      {"stop", StopCommand},       {"scale", ScaleCommand},       {"checkpoint", CheckpointCommand},
+      {"models", ModelsCommand},   {"model", ModelCommand},
+  };
+  for (const auto& [name, run] : kCommands) {
+    if (call.name == name) return run(call);
   }
-  return 1;
+  if (call.name == "demo") return DemoCommand(call);
+  if (call.name != "help") return absl::nullopt;
+  const std::string about = call.args.empty() ? "" : call.args[0];
+  // The tools explain those themselves.
+  if (about == "produce" || about == "topics") return absl::nullopt;
+  printf("%s", HelpText(about).c_str());
+  return 0;
 }
 
 }  // namespace satrap

@@ -1,5 +1,4 @@
-// checkpoint list, inspect, verify: the commands that look at saved cuts. They need no run in
-// progress.
+// checkpoint; its words list, inspect and verify look at saved cuts. They need no run in progress.
 
 #include <cstdio>
 #include <ctime>
@@ -77,10 +76,13 @@ int Print(const absl::StatusOr<std::string>& text) {
 
 }  // namespace
 
-int ListCutsCommand(const CommandLine& line) { return Print(List(line.arguments[0])); }
-
-int InspectCutCommand(const CommandLine& line) { return Print(OfCut(line.arguments[0], Inspect)); }
-
-int VerifyCutCommand(const CommandLine& line) { return Print(OfCut(line.arguments[0], Verify)); }
+int CheckpointCommand(const CommandCall& call) {
+  const auto typed = ParseCheckpoint(call);
+  if (!typed.ok()) return PrintError(typed.status());
+  const auto& [word, path] = *typed;
+  if (word.empty()) return TakeCutOf(path);
+  if (word == "list") return Print(List(path));
+  return Print(OfCut(path, word == "inspect" ? Inspect : Verify));
+}
 
 }  // namespace satrap

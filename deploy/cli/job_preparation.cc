@@ -17,6 +17,8 @@
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/saved_features.h"
 #include "common/config/job_config.h"
+#include "common/config/label_targets.h"
+#include "common/config/tasks.h"
 #include "data_loader/source/split_list.h"
 #include "deploy/cli/device_need.h"
 #include "deploy/launcher/run_folder.h"
@@ -78,11 +80,31 @@ absl::Status CheckData(const JobConfig& job, bool is_beside_job) {
   return absl::NotFoundError(absl::StrJoin(problems, "\n"));
 }
 
+// A loader leaves out labels that are no class, without the graph: else such a record would end the
+// run. A run that began with older rules goes on with them.
+absl::Status CheckClassesAreKnown(const JobConfig& job, const Graph& graph) {
+  if (job.data().record_rules() < 2 && !job.data().has_kafka()) return absl::OkStatus();
+  const std::vector<LabelTargets> targets = LabelTargetsOf(job);
+  const std::vector<ModelTask> tasks = TasksOf(job);
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    const TaskConfig::Loss kind = tasks[t].loss;
+    if (kind != TaskConfig::SOFTMAX_CROSS_ENTROPY) continue;
+    const int64_t classes = graph.tensors[graph.outputs[t]].shape[0];
+    if (targets[tasks[t].label].largest < static_cast<float>(classes)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("model: the number of classes of output \"", tasks[t].output,
+                     "\" does not follow from the job alone: make it a layer `linear` with as many "
+                     "units as there are classes"));
+  }
+  return absl::OkStatus();
+}
+
 // Every NN worker would refuse the job for the same reason, only later.
 absl::Status CheckModel(const JobConfig& job) {
   const GraphInputs inputs = MakePartLayout(job).inputs;
   ASSIGN_OR_RETURN(const Graph graph, BuildGraph(job.model(), inputs));
   RETURN_IF_ERROR(CheckParameterPatterns(graph, job.dense_optimizer()));
+  RETURN_IF_ERROR(CheckClassesAreKnown(job, graph));
   if (job.predict_outputs().empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const ModelConfig model,
                    ModelOfOutputs(job.model(), inputs,

@@ -112,6 +112,50 @@ TEST(PrepareJobTest, SaysWhatTheDeviceMustHold) {
   fs::remove(path);
 }
 
+// A job of a CSV with three classes and this model.
+absl::Status PrepareClasses(const std::string& model) {
+  const std::string dir = ::testing::TempDir();
+  std::ofstream(dir + "classes.csv") << "y,n,user,item\n0,1,a,b\n";
+  std::ofstream(dir + "classes_job.textproto") << R"(
+      data { csv { columns { name: 'y' kind: LABEL numeric_label: true }
+                   columns { name: 'n' kind: NUMERIC }
+                   columns { name: 'user' kind: ID } columns { name: 'item' kind: ID } }
+             train_files: 'classes.csv'
+             numerics { name: 'n' }
+             features { name: 'user' table: 'ids' } features { name: 'item' table: 'ids' } }
+      tables { name: 'ids' id: 0 segments { name: 'vector' dim: 3 } }
+      model { tasks { name: 'k' label: 'y' output: 'out' loss: SOFTMAX_CROSS_ENTROPY })"
+                                               << model << " }";
+  return PrepareJob(dir + "classes_job.textproto", {"data_root=" + dir}, ".").status();
+}
+
+// That a job is taken says that the loaders' number of classes is the graph's.
+TEST(PrepareJobTest, TheNumberOfClassesIsKnownToLoadersWhateverTheLayers) {
+  const std::string fields =
+      "layers { name: 'vectors' inputs: 'numeric' numeric_embedding { dim: 3 } } "
+      "layers { name: 'of_n' inputs: 'vectors' flatten {} } "
+      "layers { name: 'fields' inputs: '*.vector' inputs: 'of_n' stack {} } ";
+  for (const std::string& layers : {
+           std::string("layers { name: 'out' inputs: '*.vector' linear { units: 3 } }"),
+           std::string("layers { name: 'out' inputs: '*.vector' inputs: 'numeric' concat {} }"),
+           std::string("layers { name: 'out' inputs: '*.vector' inputs: 'numeric' cross {} }"),
+           fields + "layers { name: 'out' inputs: 'fields' flatten {} }",
+           fields + "layers { name: 'out' inputs: 'fields' dot_interaction {} }",
+           fields + "layers { name: 'out' inputs: 'fields' inner_product {} }",
+           fields + "layers { name: 'out' inputs: 'fields' bi_interaction {} }",
+           fields + "layers { name: 'out' inputs: 'fields' cin { units: 4 units: 2 } }",
+           fields + "layers { name: 'seen' inputs: 'fields' attention { units: 4 } }"
+                    "layers { name: 'out' inputs: 'seen' flatten {} }",
+       }) {
+    EXPECT_TRUE(PrepareClasses(layers).ok()) << layers << "\n" << PrepareClasses(layers);
+  }
+  EXPECT_THAT(PrepareClasses("layers { name: 'a' inputs: 'user.vector' linear { units: 2 } }"
+                             "layers { name: 'b' inputs: 'item.vector' linear { units: 2 } }"
+                             "layers { name: 'out' inputs: 'a' inputs: 'b' in_batch_logits {} }")
+                  .message(),
+              HasSubstr("the number of classes of output \"out\" does not follow from the job"));
+}
+
 TEST(CannotChange, SpeaksOfWhatWasTypedInOneLineOrOneForEachProblem) {
   EXPECT_EQ(CannotChange("run R cannot be scaled",
                          absl::InvalidArgumentError("--set epocs=3: no field 'epocs'"))

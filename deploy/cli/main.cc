@@ -12,8 +12,10 @@
 
 int main(int argc, char** argv) {
   satrap::IgnoreSignalsOfWrites();
-  const auto line = satrap::ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc));
-  if (!line.ok()) return satrap::PrintError(line.status());
-  const absl::optional<int> code = satrap::RunCoreCommand(*line);
-  return code.has_value() ? *code : satrap::PrintError(satrap::BecomeToolsProgram());
+  const auto call = satrap::ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc));
+  if (!call.ok()) return satrap::PrintError(call.status());
+  const absl::optional<int> code = satrap::RunCoreCommand(*call);
+  if (code.has_value()) return *code;
+  const absl::Status status = satrap::CheckArguments(*call);
+  return satrap::PrintError(status.ok() ? satrap::BecomeToolsProgram() : status);
 }

@@ -12,6 +12,7 @@
 #include "common/config/job_facts.h"
 #include "common/config/job_file.h"
 #include "common/file/file_error.h"
+#include "deploy/cli/command_flags.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/model_text.h"
 #include "deploy/cli/run_job.h"
@@ -27,18 +28,18 @@ struct ShownModel {
   std::vector<TableSize> tables;
 };
 
-absl::StatusOr<ShownModel> ModelOfZoo(const CommandLine& line) {
-  if (!line.sets.empty()) {
+absl::StatusOr<ShownModel> ModelOfZoo(const std::string& name, const ModelFlags& flags) {
+  if (!flags.sets.empty()) {
     return absl::InvalidArgumentError(
         "--set changes a job; the shape of the data of a zoo model is set by --features, "
         "--numerics and --dim");
   }
   ShownModel shown;
-  ASSIGN_OR_RETURN(shown.model, ZooModel(line.arguments[0]));
+  ASSIGN_OR_RETURN(shown.model, ZooModel(name));
   ExampleData data;
-  if (line.features >= 0) data.features = line.features;
-  if (line.numerics >= 0) data.numerics = line.numerics;
-  if (line.dim >= 0) data.dim = line.dim;
+  data.features = flags.features.value_or(data.features);
+  data.numerics = flags.numerics.value_or(data.numerics);
+  data.dim = flags.dim.value_or(data.dim);
   shown.inputs = ExampleInputs(shown.model, data);
   // The example's features share one table, so a row is the segments of the first.
   TableSize table{"of all features", 0};
@@ -49,18 +50,19 @@ absl::StatusOr<ShownModel> ModelOfZoo(const CommandLine& line) {
   return shown;
 }
 
-absl::StatusOr<ShownModel> ModelOfJob(const CommandLine& line) {
-  if (line.features >= 0 || line.numerics >= 0 || line.dim >= 0) {
+absl::StatusOr<ShownModel> ModelOfJob(const std::string& name, const ModelFlags& flags,
+                                      const std::string& install_dir) {
+  if (flags.features.has_value() || flags.numerics.has_value() || flags.dim.has_value()) {
     return absl::InvalidArgumentError(
         "--features, --numerics and --dim are for models of the zoo; a job says them itself");
   }
-  const auto path = FindJobFile(line.arguments[0], line.install_dir);
+  const auto path = FindJobFile(name, install_dir);
   if (!path.ok()) {
     return absl::NotFoundError(absl::StrCat(path.status().message(),
                                             "; the zoo has no such model either",
-                                            DidYouMean(line.arguments[0], ZooNames())));
+                                            DidYouMean(name, ZooNames())));
   }
-  ASSIGN_OR_RETURN(const JobConfig job, LoadJob(*path, line.sets, line.install_dir));
+  ASSIGN_OR_RETURN(const JobConfig job, LoadJob(*path, flags.sets, install_dir));
   ShownModel shown{job.model(), MakePartLayout(job).inputs, {}};
   for (const TableConfig& table : job.tables()) {
     shown.tables.push_back({table.name(), RowValues(table)});
@@ -76,16 +78,20 @@ absl::Status WriteText(const std::string& path, const std::string& text) {
   return absl::OkStatus();
 }
 
-absl::Status ShowModel(const CommandLine& line) {
+absl::Status ShowModel(const CommandCall& call) {
+  ModelFlags flags;
+  ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags.Table()));
+  const std::string& name = arguments[0];
   const std::vector<std::string> zoo = ZooNames();
-  const bool of_zoo = std::find(zoo.begin(), zoo.end(), line.arguments[0]) != zoo.end();
-  absl::StatusOr<ShownModel> shown = of_zoo ? ModelOfZoo(line) : ModelOfJob(line);
+  const bool of_zoo = std::find(zoo.begin(), zoo.end(), name) != zoo.end();
+  absl::StatusOr<ShownModel> shown =
+      of_zoo ? ModelOfZoo(name, flags) : ModelOfJob(name, flags, call.install_dir);
   RETURN_IF_ERROR(shown.status());
   ASSIGN_OR_RETURN(const std::string text,
-                   ModelText(shown->model, shown->inputs, shown->tables, line.rows));
-  if (!line.dot.empty()) {
+                   ModelText(shown->model, shown->inputs, shown->tables, flags.rows));
+  if (!flags.dot.empty()) {
     ASSIGN_OR_RETURN(const std::string dot, ModelDot(shown->model, shown->inputs));
-    RETURN_IF_ERROR(WriteText(line.dot, dot));
+    RETURN_IF_ERROR(WriteText(flags.dot, dot));
   }
   printf("%s", text.c_str());
   return absl::OkStatus();
@@ -93,13 +99,15 @@ absl::Status ShowModel(const CommandLine& line) {
 
 }  // namespace
 
-int ModelsCommand(const CommandLine&) {
+int ModelsCommand(const CommandCall& call) {
+  const absl::Status status = ParseArguments(call, {}).status();
+  if (!status.ok()) return PrintError(status);
   printf("%s", ZooText().c_str());
   return 0;
 }
 
-int ModelCommand(const CommandLine& line) {
-  const absl::Status status = ShowModel(line);
+int ModelCommand(const CommandCall& call) {
+  const absl::Status status = ShowModel(call);
   return status.ok() ? 0 : PrintError(status);
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_change.h"
+#include "deploy/cli/command_flags.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/cut_files.h"
 #include "deploy/cli/device_need.h"
@@ -24,8 +25,9 @@
 namespace satrap {
 namespace {
 
-absl::StatusOr<JobRun> Resume(const CommandLine& line) {
-  ASSIGN_OR_RETURN(const std::string run_dir, FindRun(line.arguments[0], kRunsDir));
+absl::StatusOr<JobRun> Resume(const CommandCall& call, ResumeFlags* flags) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags->Table()));
+  ASSIGN_OR_RETURN(const std::string run_dir, FindRun(arguments[0], kRunsDir));
   // First the lock: from here on nobody else changes the run.
   ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder, RunFolder::Reopen(run_dir));
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(folder->path()));
@@ -42,7 +44,7 @@ absl::StatusOr<JobRun> Resume(const CommandLine& line) {
         absl::StrCat("run ", run_dir, " has finished; `satrap train JOB --init_from ", run_dir,
                      "` trains a new run from its model"));
   }
-  const auto changed = ChangedJob(*progress.job, line.sets);
+  const auto changed = ChangedJob(*progress.job, flags->run.sets);
   if (!changed.ok()) {
     return CannotChange(absl::StrCat("run ", run_dir, " cannot go on with this job"),
                         changed.status());
@@ -54,8 +56,8 @@ absl::StatusOr<JobRun> Resume(const CommandLine& line) {
   LaunchOptions options;
   options.next_job = true;
   std::string beginning = BeginningText(progress);
-  if (!line.from_cut.empty()) {
-    ASSIGN_OR_RETURN(const CutEntry cut, FindCutOfRun(folder->path(), line.from_cut));
+  if (!flags->from_cut.empty()) {
+    ASSIGN_OR_RETURN(const CutEntry cut, FindCutOfRun(folder->path(), flags->from_cut));
     options.from_cut = cut.cut();
     beginning = absl::StrCat("step ", CountText(cut.step()), " (", cut.cut(), ")");
   } else if (!StartProblem(folder->path(), progress).empty()) {
@@ -64,11 +66,15 @@ absl::StatusOr<JobRun> Resume(const CommandLine& line) {
         "run ", run_dir, " cannot go on: ", ResumeText(folder->path(), progress, run_dir)));
   }
   fprintf(stderr, "satrap: run %s goes on from %s\n", run_dir.c_str(), beginning.c_str());
-  return RunJobIn(*folder, job, options, line);
+  return RunJobIn(*folder, job, options, flags->run);
 }
 
 }  // namespace
 
-int ResumeCommand(const CommandLine& line) { return ReportRun(Resume(line), line); }
+int ResumeCommand(const CommandCall& call) {
+  ResumeFlags flags;
+  const absl::StatusOr<JobRun> run = Resume(call, &flags);
+  return ReportRun(run, flags.run);
+}
 
 }  // namespace satrap

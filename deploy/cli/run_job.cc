@@ -35,8 +35,8 @@ constexpr int kInterrupted = 130;
 constexpr char kDataWarningsFile[] = "/data_warnings.textproto";
 
 absl::StatusOr<std::unique_ptr<RunFolder>> MakeRunFolder(const JobConfig& job,
-                                                         const CommandLine& line) {
-  if (!line.run_dir.empty()) return RunFolder::CreateAt(line.run_dir);
+                                                         const RunFlags& flags) {
+  if (!flags.run_dir.empty()) return RunFolder::CreateAt(flags.run_dir);
   // The link `latest` is the default of later commands, so it names a run that has a model.
   return RunFolder::CreateUnder(kRunsDir, job.name().empty() ? "job" : job.name(),
                                 job.action() == JobConfig::TRAIN);
@@ -178,26 +178,26 @@ absl::Status WriteReport(const RunReport& report, const std::string& copy) {
   return copy.empty() ? absl::OkStatus() : WriteFileAtomically(copy, json);
 }
 
-absl::Status CheckOutputsWritable(const CommandLine& line) {
-  for (const std::string& file : {line.report, line.output_file}) {
+absl::Status CheckOutputsWritable(const RunFlags& flags) {
+  for (const std::string& file : {flags.report, flags.output_file}) {
     if (!file.empty()) RETURN_IF_ERROR(CheckWritable(file));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line, RunWatch watch) {
-  RETURN_IF_ERROR(CheckOutputsWritable(line));
-  ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder, MakeRunFolder(job, line));
+absl::StatusOr<JobRun> RunJob(JobConfig job, const RunFlags& flags, RunWatch watch) {
+  RETURN_IF_ERROR(CheckOutputsWritable(flags));
+  ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder, MakeRunFolder(job, flags));
   job.set_run_dir(folder->path());
-  return RunJobIn(*folder, job, LaunchOptions(), line, std::move(watch));
+  return RunJobIn(*folder, job, LaunchOptions(), flags, std::move(watch));
 }
 
 absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
-                                const LaunchOptions& options, const CommandLine& line,
+                                const LaunchOptions& options, const RunFlags& flags,
                                 RunWatch watch) {
   const int64_t start_ms = MonotonicMs();
   // Now, and not when hours of training are to be reported.
-  RETURN_IF_ERROR(CheckOutputsWritable(line));
+  RETURN_IF_ERROR(CheckOutputsWritable(flags));
   ASSIGN_OR_RETURN(const std::string programs_dir, ProgramsDir());
   ASSIGN_OR_RETURN(std::unique_ptr<FileLock> pin, PinNamedCut(job));
   fprintf(stderr, "satrap: job '%s' runs in %s\n", job.name().c_str(), folder.path().c_str());
@@ -271,7 +271,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
     run.end.warnings.push_back(absl::StrCat("the report does not say what was taken of the model: ",
                                             warm_start.message()));
   }
-  run.report_written = WriteReport(*run.report, line.report);
+  run.report_written = WriteReport(*run.report, flags.report);
   // The Bayes AUC takes seconds, in which somebody may press Ctrl-C and believe to have lost all.
   std::string late = launcher->LateSignalText();
   if (!late.empty()) run.end.warnings.push_back(std::move(late));
@@ -297,11 +297,11 @@ int PrintEnd(const RunEnd& end) {
   return ExitCodeOf(end.kind);
 }
 
-int ReportRun(const absl::StatusOr<JobRun>& run, const CommandLine& line) {
+int ReportRun(const absl::StatusOr<JobRun>& run, const RunFlags& flags) {
   if (!run.ok()) return PrintError(run.status());
   const int code = PrintEnd(run->end);
   if (run->report.has_value()) {
-    FILE* const to = line.report == "/dev/stdout" ? stderr : stdout;
+    FILE* const to = flags.report == "/dev/stdout" ? stderr : stdout;
     fputs(ReportText(*run->report).c_str(), to);
     // Before what is printed to stderr after it, where both are one terminal.
     fflush(to);
@@ -309,8 +309,8 @@ int ReportRun(const absl::StatusOr<JobRun>& run, const CommandLine& line) {
   return run->report_written.ok() ? code : PrintError(run->report_written);
 }
 
-int RunJobAndReport(const JobConfig& job, const CommandLine& line) {
-  return ReportRun(RunJob(job, line), line);
+int RunJobAndReport(const JobConfig& job, const RunFlags& flags) {
+  return ReportRun(RunJob(job, flags), flags);
 }
 
 int PrintError(const absl::Status& status) {

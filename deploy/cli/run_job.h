@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "deploy/cli/command_line.h"
+#include "deploy/cli/command_flags.h"
 #include "deploy/launcher/launcher.h"
 #include "deploy/launcher/run_folder.h"
 #include "deploy/report/run_report.h"
@@ -40,19 +40,19 @@ absl::Status WriteReport(const RunReport& report, const std::string& copy);
 
 // Checks that --report and --output_file, where they are given, can be written. Errors as
 // CheckWritable.
-absl::Status CheckOutputsWritable(const CommandLine& line);
+absl::Status CheckOutputsWritable(const RunFlags& flags);
 
-// Makes the run folder (line.run_dir, or a new one under ./runs), runs the job, and shows its
+// Makes the run folder (flags.run_dir, or a new one under ./runs), runs the job, and shows its
 // progress and a message for each restart on stderr. Writes the report (WriteReport, with
-// line.report); if the run fails, writes its cause to failure.txt and ending.textproto in the run
+// flags.report); if the run fails, writes its cause to failure.txt and ending.textproto in the run
 // folder. `watch`, if given, sees each status; when it returns false the run ends as DISMISSED,
-// without a report. An error says why the run could not begin; line.report and line.output_file are
+// without a report. An error says why the run could not begin; flags.report and flags.output_file are
 // checked first.
-absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line, RunWatch watch = nullptr);
+absl::StatusOr<JobRun> RunJob(JobConfig job, const RunFlags& flags, RunWatch watch = nullptr);
 
 // The same in a folder that is made or reopened already. `job.run_dir` is its path.
 absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
-                                const LaunchOptions& options, const CommandLine& line,
+                                const LaunchOptions& options, const RunFlags& flags,
                                 RunWatch watch = nullptr);
 
 // Prints the warnings of a run's end to stderr, why it failed or what stopped it, and how to go on.
@@ -60,12 +60,12 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
 int PrintEnd(const RunEnd& end);
 
 // Prints the end of a run (PrintEnd), or why it could not begin, to stderr, and its report to
-// stdout; to stderr, too, if line.report is stdout, which then is for a program. Returns the exit
+// stdout; to stderr, too, if flags.report is stdout, which then is for a program. Returns the exit
 // code.
-int ReportRun(const absl::StatusOr<JobRun>& run, const CommandLine& line);
+int ReportRun(const absl::StatusOr<JobRun>& run, const RunFlags& flags);
 
 // Calls RunJob and ReportRun. Returns the exit code.
-int RunJobAndReport(const JobConfig& job, const CommandLine& line);
+int RunJobAndReport(const JobConfig& job, const RunFlags& flags);
 
 // Prints a line for each, "satrap: warning: ...", to stderr.
 void PrintWarnings(const std::vector<std::string>& warnings);

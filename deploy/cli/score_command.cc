@@ -14,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/text_format.h"
 #include "data_loader/source/split_list.h"
+#include "deploy/cli/command_flags.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_job.h"
@@ -24,9 +25,10 @@ namespace {
 
 // The job of a run with `action` and the run's model. `sets` override the run's own settings, and
 // the command line's override those.
-absl::StatusOr<JobConfig> JobOfRun(const CommandLine& line, const std::string& action,
+absl::StatusOr<JobConfig> JobOfRun(const CommandCall& call, const std::string& run,
+                                   const RunFlags& flags, const std::string& action,
                                    std::vector<std::string> sets) {
-  ASSIGN_OR_RETURN(const std::string run_dir, FindRun(line.arguments[0], kRunsDir));
+  ASSIGN_OR_RETURN(const std::string run_dir, FindRun(run, kRunsDir));
   ASSIGN_OR_RETURN(const std::string model, FindModel(run_dir));
   sets.push_back(absl::StrCat("action=", action));
   sets.push_back(absl::StrCat("init_from=", model));
@@ -36,11 +38,11 @@ absl::StatusOr<JobConfig> JobOfRun(const CommandLine& line, const std::string& a
   RETURN_IF_ERROR(ParseTextFile(path, &trained));
   const std::vector<std::string> rows = RowsAsIn(trained);
   sets.insert(sets.end(), rows.begin(), rows.end());
-  sets.insert(sets.end(), line.sets.begin(), line.sets.end());
-  ASSIGN_OR_RETURN(JobConfig job, PrepareJob(path, sets, line.install_dir));
-  RETURN_IF_ERROR(CheckOutputs(job, path, {line.report, line.output_file}));
+  sets.insert(sets.end(), flags.sets.begin(), flags.sets.end());
+  ASSIGN_OR_RETURN(JobConfig job, PrepareJob(path, sets, call.install_dir));
+  RETURN_IF_ERROR(CheckOutputs(job, path, {flags.report, flags.output_file}));
   PrintWarnings(ModelWarnings(job));
-  job.set_name(absl::StrCat(job.name(), "-", line.command_name));
+  job.set_name(absl::StrCat(job.name(), "-", call.name));
   return job;
 }
 
@@ -59,11 +61,12 @@ absl::StatusOr<std::string> FileToPredict(const std::string& typed) {
   return file;
 }
 
-absl::StatusOr<JobConfig> PredictionJob(const CommandLine& line) {
+absl::StatusOr<JobConfig> PredictionJob(const CommandCall& call, PredictFlags* flags) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags->Table()));
   std::vector<std::string> globs;
   std::set<std::string> files;
-  for (size_t i = 1; i < line.arguments.size(); ++i) {
-    ASSIGN_OR_RETURN(const std::string file, FileToPredict(line.arguments[i]));
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    ASSIGN_OR_RETURN(const std::string file, FileToPredict(arguments[i]));
     // It would be read once, and the lines after it would be those of other records.
     if (!files.insert(file).second) {
       return absl::InvalidArgumentError(
@@ -72,13 +75,14 @@ absl::StatusOr<JobConfig> PredictionJob(const CommandLine& line) {
     globs.push_back(GlobOf(file));
   }
   std::vector<std::string> sets = {absl::StrCat("data.test_files=", absl::StrJoin(globs, ","))};
-  if (!line.outputs.empty()) {
-    sets.push_back(absl::StrCat("predict_outputs=", absl::StrJoin(line.outputs, ",")));
+  if (!flags->outputs.empty()) {
+    sets.push_back(absl::StrCat("predict_outputs=", absl::StrJoin(flags->outputs, ",")));
   }
-  ASSIGN_OR_RETURN(JobConfig job, JobOfRun(line, "PREDICT", std::move(sets)));
+  ASSIGN_OR_RETURN(JobConfig job,
+                   JobOfRun(call, arguments[0], flags->run, "PREDICT", std::move(sets)));
   if (job.data().has_synthetic()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cannot predict ", line.arguments[1], ": run ", line.arguments[0],
+        absl::StrCat("cannot predict ", arguments[1], ": run ", arguments[0],
                      " was trained on the synthetic log, which is not the format of any file"));
   }
   return job;
@@ -86,16 +90,20 @@ absl::StatusOr<JobConfig> PredictionJob(const CommandLine& line) {
 
 }  // namespace
 
-int EvaluateCommand(const CommandLine& line) {
-  const auto job = JobOfRun(line, "EVALUATE", {});
+int EvaluateCommand(const CommandCall& call) {
+  RunFlags flags;
+  const auto arguments = ParseArguments(call, flags.Table());
+  if (!arguments.ok()) return PrintError(arguments.status());
+  const auto job = JobOfRun(call, (*arguments)[0], flags, "EVALUATE", {});
   if (!job.ok()) return PrintError(job.status());
-  return RunJobAndReport(*job, line);
+  return RunJobAndReport(*job, flags);
 }
 
-int PredictCommand(const CommandLine& line) {
-  const auto job = PredictionJob(line);
+int PredictCommand(const CommandCall& call) {
+  PredictFlags flags;
+  const auto job = PredictionJob(call, &flags);
   if (!job.ok()) return PrintError(job.status());
-  const absl::StatusOr<JobRun> run = RunJob(*job, line);
+  const absl::StatusOr<JobRun> run = RunJob(*job, flags.run);
   if (!run.ok()) return PrintError(run.status());
   const int code = PrintEnd(run->end);
   if (code != 0) return code;
@@ -106,7 +114,7 @@ int PredictCommand(const CommandLine& line) {
   }
   const absl::Status copied =
       CopyFileAtomically(run->report->run_dir + "/predictions.txt",
-                         line.output_file.empty() ? "/dev/stdout" : line.output_file);
+                         flags.run.output_file.empty() ? "/dev/stdout" : flags.run.output_file);
   if (!copied.ok()) return PrintError(copied);
   return run->report_written.ok() ? 0 : PrintError(run->report_written);
 }

@@ -22,8 +22,10 @@ absl::StatusOr<StatusAnswer> AskCoordinator(const std::string& run_dir) {
 
 }  // namespace
 
-int StatusCommand(const CommandLine& line) {
-  const auto run_dir = FindRun(line.arguments.empty() ? "" : line.arguments[0], kRunsDir);
+int StatusCommand(const CommandCall& call) {
+  const auto arguments = ParseArguments(call, {});
+  if (!arguments.ok()) return PrintError(arguments.status());
+  const auto run_dir = FindRun(arguments->empty() ? "" : (*arguments)[0], kRunsDir);
   if (!run_dir.ok()) return PrintError(run_dir.status());
   const absl::StatusOr<StatusAnswer> status = AskCoordinator(*run_dir);
   if (status.ok()) {

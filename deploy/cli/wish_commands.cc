@@ -14,9 +14,9 @@
 namespace satrap {
 namespace {
 
-int Run(const CommandLine& line,
-        absl::FunctionRef<absl::StatusOr<WishEnd>(const std::string& run_dir)> wish) {
-  const auto run_dir = FindRun(line.arguments[0], kRunsDir);
+int Wish(const std::string& run,
+         absl::FunctionRef<absl::StatusOr<WishEnd>(const std::string& run_dir)> wish) {
+  const auto run_dir = FindRun(run, kRunsDir);
   if (!run_dir.ok()) return PrintError(run_dir.status());
   const absl::StatusOr<WishEnd> end = wish(*run_dir);
   if (!end.ok()) return PrintError(end.status());
@@ -27,15 +27,20 @@ int Run(const CommandLine& line,
 
 }  // namespace
 
-int StopCommand(const CommandLine& line) {
-  return Run(line, [](const std::string& run_dir) { return StopRun(run_dir); });
+int StopCommand(const CommandCall& call) {
+  const auto arguments = ParseArguments(call, {});
+  if (!arguments.ok()) return PrintError(arguments.status());
+  return Wish((*arguments)[0], [](const std::string& run_dir) { return StopRun(run_dir); });
 }
 
-int CheckpointCommand(const CommandLine& line) { return Run(line, TakeCut); }
+int TakeCutOf(const std::string& run) { return Wish(run, TakeCut); }
 
-int ScaleCommand(const CommandLine& line) {
-  const std::vector<std::string> sets(line.arguments.begin() + 1, line.arguments.end());
-  return Run(line, [&sets](const std::string& run_dir) { return ScaleRun(run_dir, sets); });
+int ScaleCommand(const CommandCall& call) {
+  const auto arguments = ParseScale(call);
+  if (!arguments.ok()) return PrintError(arguments.status());
+  const std::vector<std::string> sets(arguments->begin() + 1, arguments->end());
+  return Wish((*arguments)[0],
+              [&sets](const std::string& run_dir) { return ScaleRun(run_dir, sets); });
 }
 
 }  // namespace satrap

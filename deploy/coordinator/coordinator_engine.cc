@@ -13,6 +13,7 @@
 #include "common/role/role_flags.h"
 #include "common/rpc/timeouts.h"
 #include "deploy/coordinator/coordinator_rep.h"
+#include "deploy/coordinator/lost_work.h"
 #include "deploy/coordinator/start_position.h"
 
 namespace satrap {
@@ -53,21 +54,6 @@ std::vector<Restart> RestartsOf(const ClaimedGeneration& claimed) {
   return restarts;
 }
 
-// Whether it is known that no generation before this one has trained after the cut that this one
-// begins from: the run begins, or training was over with that cut, or was left with it for a stop
-// or another size. After any other cut training went on, and nobody knows how far.
-bool NothingWasLostBefore(const RunLog& log) {
-  const std::vector<RunLogEntry>& entries = log.entries();
-  if (entries.size() < 2) return true;
-  const std::string& start = entries.back().generation().cut();  // this generation's
-  const RunLogEntry& before = entries[entries.size() - 2];
-  if (before.has_generation()) {
-    return before.generation().began() == BEGAN_SCALE_ANNOUNCED &&
-           before.generation().cut() == start;
-  }
-  return (before.cut().last() || before.cut().leave()) && before.cut().cut() == start;
-}
-
 rpc::CallReceiver::Options ReceiverOptions(const Envelope& envelope, int senders) {
   return {"coordinator", envelope, static_cast<uint32_t>(senders),
           rpc::RpcTimeouts().hold_ms * 1000};
@@ -82,6 +68,22 @@ Ending EndedBefore(const RunLog& log) {
   return own != nullptr && own->began() == BEGAN_RESTART ? own->ended() : Ending();
 }
 
+GenerationEnd::Before BeforeOf(const ClaimedGeneration& claimed) {
+  return {claimed.job.max_restarts(), claimed.log.restarts_without_cut(), RecentCauses(claimed.log),
+          EndedBefore(claimed.log), TrialOf(claimed.log, claimed.job)};
+}
+
+RunTopicsOptions TopicsOptionsOf(const CoordinatorOptions& options) {
+  return {options.executor,
+          options.topics,
+          options.topic_executor,
+          options.file_system,
+          options.unix_ms,
+          options.warn,
+          options.timeouts.partitions_period_ms,
+          options.timeouts.broker_pause_ms};
+}
+
 Ledger LedgerOf(const ClaimedGeneration& claimed) {
   absl::StatusOr<Ledger> ledger = Ledger::FromState(claimed.ledger);
   CHECK(ledger.ok()) << ledger.status().ToString();  // ClaimGeneration has checked it
@@ -91,7 +93,8 @@ Ledger LedgerOf(const ClaimedGeneration& claimed) {
 }  // namespace
 
 CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions& options)
-    : options(options),
+    : CoordinatorState(GenerationEnd(BeforeOf(claimed), this)),
+      options(options),
       job(claimed.job),
       envelope(EnvelopeOf(claimed)),
       cut_folder(claimed.cut_folder),
@@ -99,10 +102,7 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
       ledger(claimed.ledger),
       cut_order_fingerprint(claimed.order_fingerprint),
       restarts(RestartsOf(claimed)),
-      recent_causes(RecentCauses(claimed.log)),
       nothing_lost_before(NothingWasLostBefore(claimed.log)),
-      ended_before(EndedBefore(claimed.log)),
-      trial(TrialOf(claimed.log, claimed.job)),
       executor(options.executor),
       leases_of_loaders(ReceiverOptions(envelope, job.data_loader().replicas()), executor),
       commits_of_rank0(ReceiverOptions(envelope, /*senders=*/1), executor),
@@ -110,16 +110,17 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
       log(std::move(claimed.log)),
       compact_at(log.compacted_number() + options.compact_after),
       cut_folders(job.run_dir(), claimed.generation, options.file_system),
-      topics(job, options, this, &log, &position, cut_folder.empty() ? nullptr : &ledger),
+      commits(this, this, &log, &cut_folders, envelope, options.kill_points),
+      topics(job, TopicsOptionsOf(options), this, &log, &position,
+             cut_folder.empty() ? nullptr : &ledger),
       last_tick_us(start_us),
       next_log_us(start_us + options.timeouts.log_period_ms * 1000),
-      restarts_without_cut(log.restarts_without_cut()),
       members(job),
       leases(LedgerOf(claimed)),
-      training_is_over(position.next() == RunPosition::FINISH),
       disk(options.disk_executor) {
+  training_is_over = position.next() == RunPosition::FINISH;
   if (log.end() != nullptr) {
-    state = FINISHED;
+    end.End(FINISHED, Ending());
     result = log.end()->result();
   }
   if (log.last_cut() == nullptr) return;
@@ -142,7 +143,7 @@ absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRe
                      "must be of one build"));
   }
   RegisterAnswer answer;
-  if (state == RESTARTING) {
+  if (end.state() == RESTARTING) {
     answer.set_wait(true);
     return answer;
   }
@@ -160,16 +161,17 @@ absl::StatusOr<HeartbeatAnswer> CoordinatorEngine::Rep::Heartbeat(const Heartbea
   RETURN_IF_ERROR(CheckRun(request.envelope()));
   absl::optional<Ending> conflict;
   RETURN_IF_ERROR(members.Heartbeat(request, executor->NowUs(), &conflict));
-  if (conflict.has_value()) EndGeneration(*std::move(conflict));
-  if (state == STARTING && !dropping && members.AllReady()) {
-    state = RUNNING;
-    if (trial.writes_running) OnDisk([this] { AppendRunning(); });
+  if (conflict.has_value()) end.EndByLoss(*std::move(conflict));
+  if (end.may_begin() && members.AllReady()) {
+    end.Begin();
+    if (end.trial().writes_running) OnDisk([this] { AppendRunning(); });
   }
   if (request.has_train()) train = request.train();
   if (request.has_cuts()) cuts = request.cuts();
   HeartbeatAnswer answer;
+  const RunState state = end.state();
   answer.set_state(state);
-  if (Ended()) *answer.mutable_ending() = ending;
+  if (end.has_ended()) *answer.mutable_ending() = end.ending();
   if (state != STARTING && !request.knows_members()) members.AddTo(&answer);
   if (state != STARTING && order_fingerprint.has_value()) {
     answer.set_order_fingerprint(*order_fingerprint);
@@ -180,7 +182,7 @@ absl::StatusOr<HeartbeatAnswer> CoordinatorEngine::Rep::Heartbeat(const Heartbea
   if (state == RUNNING && request.has_known_partitions()) {
     topics.AddTo(request.known_partitions(), &answer);
   }
-  if (Ended()) members.SetTold(request.role(), request.index());
+  if (end.has_ended()) members.SetTold(request.role(), request.index());
   return answer;
 }
 
@@ -224,23 +226,17 @@ absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& reque
                absl::StrCat(MemberName(request.role(), index), ": ", request.ending().text()));
   failure.set_advice(request.ending().advice());
   failure.set_kind(request.ending().kind());
-  EndBy(std::move(failure));
+  end.EndBy(std::move(failure));
   // It exits now, so nobody waits until it has been told.
   members.SetTold(request.role(), request.index());
-  FailAnswer answer;
-  answer.set_state(put_off.has_value() ? put_off->state : state);
-  // What is being appended may be a cut that gives the run its restarts again, or its end. A role
-  // that exits with 75 all the same hears of FAILED when it is started again.
-  if (put_off.has_value() && put_off->state == FAILED) answer.set_state(RESTARTING);
-  *answer.mutable_ending() = put_off.has_value() ? put_off->how : ending;
-  return answer;
+  return end.Told();
 }
 
 absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& request) {
   if (request.has_run_id() && request.run_id() != envelope.run_id()) {
     return absl::FailedPreconditionError("the wish is for another run");
   }
-  if (Ended()) return EndedError();
+  if (end.has_ended()) return end.EndedError();
   const bool takes_cuts = job.action() == JobConfig::TRAIN && !training_is_over;
   if (!takes_cuts && request.kind() != WishRequest::STOP) {
     return absl::FailedPreconditionError(job.action() == JobConfig::TRAIN
@@ -257,7 +253,7 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
   WishAnswer answer;
   answer.set_number(number);
   if (request.kind() != WishRequest::STOP || stopped_before) return answer;
-  if (state == STARTING || !takes_cuts) {
+  if (end.state() == STARTING || !takes_cuts) {
     // This generation has trained nothing that is not in a cut. Others may have, before it.
     wishes.FulfilAll();
     const std::string start =
@@ -265,13 +261,13 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
     if (nothing_lost_before || !takes_cuts) {
       Ending saved = EndingOf(Ending::ASKED, "stopped on request; nothing is lost");
       saved.set_loss(Ending::NOTHING);
-      End(STOPPED, std::move(saved));
+      end.End(STOPPED, std::move(saved));
     } else {
-      End(STOPPED,
-          EndingOf(Ending::ASKED,
-                   absl::StrCat("stopped on request before training went on from ", start,
-                                "; what earlier generations have trained after it, if any, is "
-                                "lost")));
+      end.End(STOPPED,
+              EndingOf(Ending::ASKED,
+                       absl::StrCat("stopped on request before training went on from ", start,
+                                    "; what earlier generations have trained after it, if any, is "
+                                    "lost")));
     }
     return answer;
   }
@@ -285,7 +281,7 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
 
 void CoordinatorEngine::Rep::StopInTime() {
   MutexLock lock(&mutex);
-  EndWithoutLastCut(
+  end.EndWithoutLastCut(
       EndingOf(Ending::ASKED,
                absl::StrCat("stopped on request, without a last cut: none was committed within ",
                             job.stop_seconds(), " s (stop_seconds)")));
@@ -303,16 +299,16 @@ void CoordinatorEngine::Rep::Tick() {
     EndIfDiskHangs(now_us, stall_us);
     absl::optional<Ending> lost =
         members.FindSilent(now_us, stall_us, options.timeouts.heartbeat_timeout_ms * 1000);
-    if (lost.has_value()) EndGeneration(*std::move(lost));
+    if (lost.has_value()) end.EndByLoss(*std::move(lost));
     const std::string missing = members.Unheard();
-    if (state == STARTING && !missing.empty() &&
+    if (end.state() == STARTING && !missing.empty() &&
         now_us - start_us > options.timeouts.start_timeout_ms * 1000) {
-      EndGeneration(EndingOf(Ending::MEMBER_LOST,
+      end.EndByLoss(EndingOf(Ending::MEMBER_LOST,
                              absl::StrCat("after ", options.timeouts.start_timeout_ms / 1000,
                                           " s there is still no ", missing)));
     }
-    if (state == RUNNING && !training_is_over) topics.Tick();
-    if (now_us >= next_log_us && !looks_at_log && !Ended()) {
+    if (end.state() == RUNNING && !training_is_over) topics.Tick();
+    if (now_us >= next_log_us && !looks_at_log && !end.has_ended()) {
       looks_at_log = true;
       next_log_us = now_us + options.timeouts.log_period_ms * 1000;
       look_at_log = true;
@@ -434,7 +430,7 @@ void CoordinatorEngine::Handle(const rpc::Method& method, rpc::Message request,
 
 bool CoordinatorEngine::EveryoneKnowsTheEnd() const {
   MutexLock lock(&rep_->mutex);
-  return rep_->Ended() && rep_->members.AllTold();
+  return rep_->end.has_ended() && rep_->members.AllTold();
 }
 
 bool CoordinatorEngine::DiskIsBusy() const { return rep_->disk_tasks > 0; }

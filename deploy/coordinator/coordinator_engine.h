@@ -54,7 +54,7 @@
 #include "common/rpc/rpc.h"
 #include "common/thread/executor.h"
 #include "deploy/coordinator/generation_claim.h"
-#include "deploy/coordinator/topic_source.h"
+#include "deploy/coordinator/topics/topic_source.h"
 #include "proto/control.pb.h"
 
 namespace satrap {

@@ -236,6 +236,86 @@ TEST_F(CoordinatorLogTest, WhoResumesWithAJobThatCannotBeginIsToldAndTheNextResu
   EXPECT_EQ(Workers(), 1);
 }
 
+// The cut is what was asked for, and it is no part of the job.
+TEST_F(CoordinatorLogTest, AResumeFromACutAfterADroppedJobHasTheEarlierJobAndThatCut) {
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  ASSERT_TRUE(MakeAndCommit(2).ok());
+  job_ = LargerJob();
+  Resume("cut_0001_000001");
+  FailForGood();
+  EXPECT_EQ(Dropped().size(), 1u);
+  TakeJobOfNext();
+  Resume();
+  EXPECT_EQ(Workers(), 1);
+  EXPECT_EQ(Log().last_generation()->cut(), "cut_0001_000001") << "newer ones were given up";
+  StartRun();
+  EXPECT_EQ(Fail(NN_WORKER, 0, "x", absl::StatusCode::kDataLoss).state(), FAILED);
+  Resume("cut_0001_000002");
+  EXPECT_EQ(Workers(), 1);
+  EXPECT_EQ(Log().last_generation()->cut(), "cut_0001_000002") << "which its folder still holds";
+  StartRun();
+  Begin("a PS died");
+  EXPECT_EQ(Workers(), 1);
+  EXPECT_EQ(Log().last_generation()->cut(), "cut_0001_000002");
+  EXPECT_EQ(Dropped().size(), 1u);
+}
+
+// The dropped generation has not trained, so nothing is lost that the cut did not hold.
+TEST_F(CoordinatorLogTest, AStopAfterADroppedSizeThatFollowsALastCutLosesNothing) {
+  Scale();
+  FailForGood();
+  TakeJobOfNext();
+  Begin(reason());
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  EXPECT_EQ(reason(), "stopped on request; nothing is lost");
+  EXPECT_EQ(ending().loss(), Ending::NOTHING);
+}
+
+// Losses in between have begun it again.
+TEST_F(CoordinatorLogTest, SoDoesOneAfterASizeThatIsDroppedAtItsSecondAttempt) {
+  Scale();
+  ASSERT_TRUE(Register(NN_WORKER, 0).ok());
+  Fail(NN_WORKER, 0, "a peer is away", absl::StatusCode::kUnavailable);
+  Begin(reason());
+  FailForGood();
+  TakeJobOfNext();
+  Begin(reason());
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  EXPECT_EQ(reason(), "stopped on request; nothing is lost");
+}
+
+// Training went on after the cut, and nobody knows how far.
+TEST_F(CoordinatorLogTest, ButNotOneAfterADroppedJobThatFollowsAnotherCut) {
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  job_ = LargerJob();
+  Resume();
+  FailForGood();
+  TakeJobOfNext();
+  Resume();
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  EXPECT_THAT(reason(),
+              HasSubstr("what earlier generations have trained after it, if any, is lost"));
+  EXPECT_NE(ending().loss(), Ending::NOTHING);
+}
+
+// That of the old size, after a stop, has trained.
+TEST_F(CoordinatorLogTest, NorOneAfterAGenerationThatMayHaveTrainedSinceTheLastCut) {
+  StartRun();
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  ASSERT_TRUE(Leave(1, 1).ok());
+  Resume();
+  StartRun();
+  job_ = LargerJob();
+  Resume();
+  FailForGood();
+  TakeJobOfNext();
+  Resume();
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  EXPECT_THAT(reason(), HasSubstr("if any, is lost"));
+}
+
 // As where the programs for a device were not built.
 TEST_F(CoordinatorLogTest, ASizeThatTheLauncherCannotStartIsDroppedByTheClaim) {
   Scale();

@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/optional.h"
 #include "common/rpc/rpc.h"
 #include "common/thread/mutex.h"
+#include "deploy/coordinator/generation_end.h"
 #include "deploy/coordinator/wishes.h"
 #include "proto/control.pb.h"
 #include "proto/run_log.pb.h"
@@ -21,15 +23,11 @@
 namespace satrap {
 
 struct CoordinatorState {
+  explicit CoordinatorState(GenerationEnd end) : end(std::move(end)) {}
+
   Mutex mutex;
-  bool looks_at_log GUARDED_BY(mutex) = false;  // a task of `disk` does, or will
-  RunState state GUARDED_BY(mutex) = STARTING;
-  Ending ending GUARDED_BY(mutex);  // of one that has ended
-  // What an entry that is being appended makes true: "CUT is committed", "the run has finished".
-  // Empty: nothing that anybody asks about.
-  absl::optional<std::string> appending GUARDED_BY(mutex);
-  bool dropping GUARDED_BY(mutex) = false;  // a task of `disk` appends DROPPED, or will
-  absl::optional<std::string> uncertain GUARDED_BY(mutex);  // the same: nobody knows whether it is
+  GenerationEnd end GUARDED_BY(mutex);
+  bool looks_at_log GUARDED_BY(mutex) = false;                   // a task of `disk` does, or will
   absl::optional<int64_t> disk_busy_since_us GUARDED_BY(mutex);  // less time of standstill
   Wishes wishes GUARDED_BY(mutex);
   std::map<std::string, std::string> store GUARDED_BY(mutex);
@@ -37,6 +35,7 @@ struct CoordinatorState {
   CutProgress cuts GUARDED_BY(mutex);
   absl::optional<CutEntry> last_cut GUARDED_BY(mutex);
   int64_t last_cut_unix_ms GUARDED_BY(mutex) = 0;
+  bool training_is_over GUARDED_BY(mutex) = false;  // its last cut is committed
   absl::optional<uint64_t> order_fingerprint GUARDED_BY(mutex);
   absl::optional<RunResult> result GUARDED_BY(mutex);
   std::vector<rpc::Callback> finishers GUARDED_BY(mutex);

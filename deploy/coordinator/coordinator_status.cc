@@ -28,8 +28,8 @@ absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest&
   const int64_t now_us = executor->NowUs();
   StatusAnswer answer;
   answer.set_job_name(job.name());
-  answer.set_state(state);
-  if (Ended()) *answer.mutable_ending() = ending;
+  answer.set_state(end.state());
+  if (end.has_ended()) *answer.mutable_ending() = end.ending();
   *answer.mutable_train() = train;
   EstimateSamples(answer.mutable_train());
   members.AddTo(&answer, now_us);

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "common/rpc/header.h"
-#include "deploy/coordinator/coordinator_fixture.h"
-#include "deploy/coordinator/fake_topic_source.h"
+#include "deploy/coordinator/coordinator_topics_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -18,152 +17,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr int64_t kLookUs = 11 * 1000 * 1000;  // within which new partitions are found
-
-class CoordinatorTopicsTest : public CoordinatorFixture {
- protected:
-  CoordinatorTopicsTest() {
-    job_.mutable_data_loader()->set_replicas(2);
-    job_.mutable_data()->clear_format();
-    kafka()->add_brokers("b:9092");
-    kafka()->add_topics("clicks");
-    cluster_.partitions[{"clicks", 0}] = {0, 100, {}};
-    cluster_.partitions[{"clicks", 1}] = {0, 50, {}};
-    options_.topics = &cluster_;
-    options_.topic_executor = &topic_executor_;
-    options_.warn = [this](const std::string& warning) { warnings_.push_back(warning); };
-    BeginAnew();
-  }
-  // The engine refers to what is above.
-  ~CoordinatorTopicsTest() override { engine_.reset(); }
-
-  KafkaConfig* kafka() { return job_.mutable_data()->mutable_kafka(); }
-  // Begins another run with job_ as it is now.
-  void BeginAnew() {
-    engine_.reset();
-    EXPECT_TRUE(disk_.Remove(kRun).ok() && disk_.CreateFolders(kRun).ok());
-    Begin();
-  }
-
-  FixSplitsRequest FixOf(uint32_t loader) const {
-    FixSplitsRequest request;
-    *request.mutable_envelope() = ThisRun();
-    request.set_loader(loader);
-    request.mutable_splits()->add_streams();
-    return request;
-  }
-  void RunAll() {
-    while (disk_executor_.num_ready() + topic_executor_.num_ready() > 0) {
-      disk_executor_.RunReady();
-      topic_executor_.RunReady();
-    }
-  }
-  // The train stream's topics, as the loader is told.
-  absl::StatusOr<StreamTopics> Fix(uint32_t loader) {
-    absl::StatusOr<FixSplitsAnswer> answer = absl::UnknownError("");
-    Send(kFixSplits, FixOf(loader), &answer);
-    RunAll();
-    if (!answer.ok()) return answer.status();
-    EXPECT_EQ(answer->splits().topics_size(), 1);
-    return answer->splits().topics(0);
-  }
-  static std::vector<uint64_t> StartsOf(const absl::StatusOr<StreamTopics>& topics) {
-    EXPECT_TRUE(topics.ok()) << topics.status();
-    std::vector<uint64_t> starts;
-    if (!topics.ok()) return starts;
-    for (const auto& partition : topics->partitions()) starts.push_back(partition.start());
-    return starts;
-  }
-  // All members ready, and the topics fixed.
-  void StartTopics() {
-    ASSERT_TRUE(Fix(0).ok());
-    ASSERT_TRUE(Fix(1).ok());
-    RegisterAll();
-    ASSERT_TRUE(Register(DATA_LOADER, 1).ok());
-    BeatFor(0);
-    ASSERT_EQ(state(), RUNNING);
-    Settle();
-  }
-  // Heartbeats of all members for this long, with all that is to be done meanwhile.
-  void BeatFor(int64_t us) {
-    do {
-      BeatAll();
-      EXPECT_TRUE(Heartbeat(DATA_LOADER, 1).ok());
-      const int64_t part_us = std::min<int64_t>(us, 1000 * 1000);
-      executor_.AdvanceBy(part_us);
-      RunAll();
-      us -= part_us;
-    } while (us > 0);
-  }
-  void Settle() {
-    executor_.RunReady();
-    RunAll();
-  }
-  // What a heartbeat of the loader, which knows so many, deals: "SPLIT->LOADER".
-  std::vector<std::string> DealtTo(int loader, uint32_t known) {
-    HeartbeatRequest request = HeartbeatOf(DATA_LOADER, loader);
-    request.set_known_partitions(known);
-    const auto answer = Call<HeartbeatAnswer>(kHeartbeat, request);
-    std::vector<std::string> dealt;
-    for (const DealtPartition& each : answer->dealt()) {
-      dealt.push_back(absl::StrCat(each.split(), "->", each.loader()));
-    }
-    return dealt;
-  }
-  std::vector<StreamTopics> TopicsEntries() {
-    std::vector<StreamTopics> entries;
-    const RunLog log = Log();
-    for (const RunLogEntry& entry : log.entries()) {
-      if (entry.has_topics()) entries.push_back(entry.topics().topics(0));
-    }
-    return entries;
-  }
-  // From now on nothing can be appended to the log.
-  void FillDisk() {
-    disk_.SetHook([](const std::string& operation) {
-      return operation.rfind("append /runs/small/log", 0) == 0
-                 ? absl::ResourceExhaustedError("no space left on device")
-                 : absl::OkStatus();
-    });
-  }
-  // A cut of this generation that has consumed [0, `consumed`) of each partition, and more after a
-  // gap.
-  void MakeTopicCut(uint64_t cut, const std::vector<uint64_t>& consumed, uint64_t order = 0) {
-    MakeCut(cut, order);
-    auto manifest = ReadManifest(Folder(cut), &disk_);
-    ASSERT_TRUE(manifest.ok()) << manifest.status();
-    manifest->clear_ledger();
-    EpochLedger* epoch = manifest->mutable_ledger()->add_epochs();
-    for (size_t j = 0; j < consumed.size(); ++j) {
-      SplitLedger* split = epoch->add_splits();
-      split->set_split(static_cast<uint32_t>(j));
-      if (consumed[j] > 0) {
-        split->add_done_blocks(0);
-        split->add_done_blocks(consumed[j] - 1);
-      }
-      split->add_done_blocks(consumed[j] + 5);
-      split->add_done_blocks(consumed[j] + 9);
-      split->set_last_offset(consumed[j] + 9);
-      split->set_rows(consumed[j] + 5);
-      epoch->set_rows(epoch->rows() + split->rows());
-    }
-    ASSERT_TRUE(WriteManifest(Folder(cut), *manifest, &disk_).ok());
-  }
-  // The offsets of all commits, one after another.
-  std::vector<std::vector<int64_t>> Commits() const {
-    std::vector<std::vector<int64_t>> commits;
-    for (const auto& commit : cluster_.commits) {
-      std::vector<int64_t>& offsets = commits.emplace_back();
-      for (const KafkaPlace& place : commit) offsets.push_back(place.offset);
-    }
-    return commits;
-  }
-
-  FakeTopicSource cluster_;
-  ManualExecutor topic_executor_;
-  std::vector<std::string> warnings_;
-};
 
 TEST_F(CoordinatorTopicsTest, TheTopicsAreInTheLogWhenALoaderIsAnswered) {
   bool in_log = false;
@@ -235,61 +88,6 @@ TEST_F(CoordinatorTopicsTest, AFullDiskAtTheEntryEndsTheGenerationAndSaysSo) {
   EXPECT_TRUE(Fix(0).ok());
 }
 
-TEST_F(CoordinatorTopicsTest, WhatKeepsTheTopicsFromBeingFoundIsTheRunsOneMessage) {
-  for (const absl::Status& error :
-       {absl::UnavailableError("no Kafka broker of b:9092 has answered"),
-        absl::PermissionDeniedError("the Kafka broker refused the login"),
-        absl::NotFoundError("there is no topic clicks")}) {
-    BeginAnew();
-    cluster_.error = error;
-    EXPECT_EQ(Fix(0).status().code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_EQ(state(), FAILED);
-    EXPECT_EQ(reason(), error.message());
-    EXPECT_THAT(TopicsEntries(), IsEmpty());
-  }
-}
-
-TEST_F(CoordinatorTopicsTest, ABrokerThatIsAwayIsWaitedForOnceTheRunHasItsTopics) {
-  ASSERT_TRUE(Fix(0).ok());
-  Begin("the broker was killed");
-  cluster_.error = absl::UnavailableError("no Kafka broker of b:9092 has answered");
-  absl::StatusOr<FixSplitsAnswer> first = absl::UnknownError("");
-  absl::StatusOr<FixSplitsAnswer> again = absl::UnknownError("");
-  Send(kFixSplits, FixOf(1), &first);
-  Settle();
-  Send(kFixSplits, FixOf(1), &again);
-  Settle();
-  EXPECT_EQ(first.status().code(), absl::StatusCode::kUnavailable) << "the loader has asked again";
-  for (int second = 0; second < 30; ++second) {
-    executor_.AdvanceBy(1000 * 1000);
-    RunAll();
-  }
-  EXPECT_EQ(state(), STARTING);
-  EXPECT_EQ(again.status().code(), absl::StatusCode::kUnknown) << "not answered yet";
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("no Kafka broker of b:9092")));
-  cluster_.error = absl::OkStatus();
-  executor_.AdvanceBy(1000 * 1000);
-  RunAll();
-  EXPECT_TRUE(again.ok()) << again.status();
-}
-
-TEST_F(CoordinatorTopicsTest, ABrokerThatStaysAwayFailsTheRunWithOneMessage) {
-  kafka()->set_broker_wait_seconds(20);
-  BeginAnew();
-  ASSERT_TRUE(Fix(0).ok());
-  Begin("the broker was killed");
-  cluster_.error = absl::UnavailableError("no Kafka broker of b:9092 has answered");
-  absl::StatusOr<FixSplitsAnswer> answer = absl::UnknownError("");
-  Send(kFixSplits, FixOf(0), &answer);
-  for (int second = 0; second < 22; ++second) {
-    EXPECT_EQ(state(), second < 21 ? STARTING : FAILED) << second;
-    RunAll();
-    executor_.AdvanceBy(1000 * 1000);
-  }
-  EXPECT_THAT(reason(), AllOf(HasSubstr("b:9092"), HasSubstr("broker_wait_seconds")));
-  EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition) << answer.status();
-}
-
 TEST_F(CoordinatorTopicsTest, ALoaderOfARunThatHasFinishedIsGivenItsTopics) {
   const auto before = Fix(0);
   RunLog log = Log();
@@ -299,34 +97,6 @@ TEST_F(CoordinatorTopicsTest, ALoaderOfARunThatHasFinishedIsGivenItsTopics) {
   Begin("the coordinator was killed");
   ASSERT_EQ(state(), FINISHED);
   EXPECT_EQ(Fix(1)->SerializeAsString(), before->SerializeAsString());
-}
-
-TEST_F(CoordinatorTopicsTest, AnotherClusterFailsTheRun) {
-  ASSERT_TRUE(Fix(0).ok());
-  Begin("x");
-  cluster_.cluster_id = "cluster-b";
-  EXPECT_FALSE(Fix(0).ok());
-  EXPECT_EQ(state(), FAILED);
-  EXPECT_THAT(reason(), AllOf(HasSubstr("cluster-a"), HasSubstr("cluster-b")));
-}
-
-TEST_F(CoordinatorTopicsTest, APartitionThatIsGoneFailsTheRun) {
-  ASSERT_TRUE(Fix(0).ok());
-  Begin("x");
-  cluster_.partitions.erase({"clicks", 1});
-  EXPECT_FALSE(Fix(0).ok());
-  EXPECT_EQ(state(), FAILED);
-  EXPECT_THAT(reason(), HasSubstr("clicks/1"));
-}
-
-TEST_F(CoordinatorTopicsTest, FewerPartitionsThanLanesFailASyncRun) {
-  job_.set_mode(JobConfig::SYNC);
-  job_.set_lanes(3);
-  BeginAnew();
-  EXPECT_FALSE(Fix(0).ok());
-  EXPECT_EQ(state(), FAILED);
-  EXPECT_THAT(reason(), HasSubstr("lanes"));
-  EXPECT_THAT(TopicsEntries(), IsEmpty());
 }
 
 TEST_F(CoordinatorTopicsTest, NewPartitionsAreWrittenThenDealtToTheLoaderWithTheFewest) {
@@ -386,14 +156,6 @@ TEST_F(CoordinatorTopicsTest, NewPartitionsThatCannotBeWrittenAreFoundAgain) {
   disk_.SetHook(nullptr);
   BeatFor(kLookUs);
   EXPECT_THAT(DealtTo(0, 2), ElementsAre("2->0"));
-}
-
-TEST_F(CoordinatorTopicsTest, ABrokerThatIsAwayWhileTheRunTrainsIsWarnedOfOnce) {
-  StartTopics();
-  cluster_.error = absl::UnavailableError("no Kafka broker of b:9092 has answered");
-  BeatFor(3 * kLookUs);
-  EXPECT_EQ(state(), RUNNING);
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("b:9092")));
 }
 
 TEST_F(CoordinatorTopicsTest, ASyncRunWarnsOnceOfNewPartitionsAndLeavesThemOut) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/checkpoint/run_log.h"
+#include "proto/control.pb.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
@@ -20,6 +21,13 @@ struct JobTrial {
   // Somebody resumed the run with the job, and waits. Otherwise it is that of a `satrap scale` of a
   // run in progress, which goes on.
   bool resumed = false;
+  // The job reads other topics than the one to go back to, or asks other brokers for them.
+  bool changes_topics = false;
+
+  // Whether the change may be why the generation cannot begin, which ends by `how`, and no restart
+  // cures that. A broker that is away would keep the job before from beginning, too, unless that
+  // one asks another.
+  bool MayBeTheCause(const Ending& how) const;
 };
 
 // Of the newest generation of the log, whose job is `job`. Thread-safe: a function of its

@@ -52,8 +52,8 @@
 #include "common/thread/wall_clock.h"
 #include "deploy/coordinator/coordinator_engine.h"
 #include "deploy/coordinator/generation_claim.h"
-#include "deploy/coordinator/kafka_topic_source.h"
-#include "deploy/coordinator/topic_resolution.h"
+#include "deploy/coordinator/topics/kafka_topic_source.h"
+#include "deploy/coordinator/topics/topic_resolution.h"
 
 namespace satrap {
 namespace {

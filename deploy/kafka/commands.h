@@ -9,8 +9,8 @@
 
 namespace satrap {
 
-// Arguments after the command's name. --help prints what they are. TopicsCommand needs --brokers:
-// topics of a run are deploy/cli's.
+// `args` come after the command's name; --help prints them. TopicsCommand needs --brokers:
+// deploy/cli shows the topics of a run.
 int ProduceCommand(const std::vector<std::string>& args);
 int TopicsCommand(const std::vector<std::string>& args);
 

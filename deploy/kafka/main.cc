@@ -1,4 +1,4 @@
-// The Kafka commands as a program of their own: `kafka produce ...` and `kafka topics ...`.
+// The Kafka commands as a separate program: `kafka produce ...` and `kafka topics ...`.
 
 #include <csignal>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include "deploy/kafka/commands.h"
 
 int main(int argc, char** argv) {
-  // A reader of the progress that is gone is no reason to write half of a file.
+  // If the reader of the progress is gone, the file must still be written to its end.
   signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> args(argv + 1, argv + argc);
   if (!args.empty() && args[0] == "produce") {

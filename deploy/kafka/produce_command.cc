@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/optional.h"
 #include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
@@ -16,40 +18,80 @@
 #include "data_loader/kafka/produce.h"
 #include "data_loader/kafka/produce_synthetic.h"
 #include "deploy/kafka/commands.h"
-#include "deploy/kafka/flags.h"
+#include "deploy/kafka/kafka_flags.h"
 #include "deploy/report/progress_line.h"
 
 namespace satrap {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kUsage[] =
     R"(usage: satrap produce FILE... --topic T --brokers HOST:PORT[,...] [FLAGS]
        satrap produce --synthetic JOB --topic T --brokers HOST:PORT[,...] [FLAGS]
 
 Writes the lines of files (plain or compressed) to a Kafka topic, each once, and waits until the
 brokers have them. The topic must exist: `satrap topics T --make N` makes one.
-
-  --rate N                lines a second (default: as many as the brokers take)
-  --format lines|record   what a message holds: lines as they are, or one Record of each line
-                          (docs/formats.md), which needs --job
-  --lines_per_message N   (default 1)
-  --job JOB               a job file, which says what a line holds: for --format record, names of
-                          columns, and header lines
-  --set PATH=VALUE        overrides a field of the job
-  --key COLUMN            the message's key, which chooses its partition: a column's name, or its
-                          number from 1
-  --time COLUMN           the message's time: a column with seconds since 1970
-  --time_unit s|ms        what that column counts (default s)
-  --separator C           between columns, where there is no --job (default: tab)
-  --partition P           write to this partition only
-  --synthetic JOB         instead of files: the synthetic click log of a job, as Records, to all
-                          partitions in turn
-  --stream train|valid|test   of the synthetic log (default train)
-  --records N             of the synthetic log (default: as many as the job has; 0: without end)
-  --setting NAME=VALUE    of librdkafka; secrets as NAME=file:PATH or NAME=env:NAME
 )";
 
-// One line on a terminal, overwritten in place; elsewhere a line every five seconds.
+struct ProduceFlags {
+  ClusterFlags cluster;
+  std::string topic;
+  double rate = 0;  // 0, which a user cannot give: no limit
+  std::string format = "lines";
+  int lines_per_message = 1;
+  std::string job;
+  std::vector<std::string> sets;
+  std::string key, time;
+  std::string time_unit = "s";
+  std::string separator = "\t";
+  int partition = -1;  // -1, which a user cannot give, lets the client choose by the key
+  std::string synthetic;
+  std::string stream = "train";
+  absl::optional<int64_t> records;
+  std::string install_dir = ".";
+
+  std::vector<Flag> Table() {
+    std::vector<Flag> flags = {
+        Required(TextFlag("topic", "T", "the topic that is written to", &topic)),
+        NumberFlag("rate", "N", "lines a second (default: as many as the brokers take)", &rate,
+                   1e-3, 1e9),
+        ChoiceFlag("format", "lines|record",
+                   R"(what a message holds: lines as they are, or one Record of each line
+                      (docs/formats.md), which needs --job)",
+                   &format),
+        NumberFlag("lines_per_message", "N", "lines that a message holds (default: 1)",
+                   &lines_per_message, 1, 1000000),
+        TextFlag("job", "JOB",
+                 R"(a job file, which says what a line holds: for --format record, names of columns,
+                    and header lines)",
+                 &job),
+        TextsFlag("set", "PATH=VALUE", "overrides a field of the job (again for another field)",
+                  &sets),
+        TextFlag("key", "COLUMN",
+                 R"(the message's key, which chooses its partition: a column's name, or its number
+                    from 1)",
+                 &key),
+        TextFlag("time", "COLUMN", "the message's time: a column with seconds since 1970", &time),
+        ChoiceFlag("time_unit", "s|ms", "what that column counts (default: s)", &time_unit),
+        TextFlag("separator", "C", "between columns, where there is no --job (default: tab)",
+                 &separator),
+        NumberFlag("partition", "P", "write to this partition only", &partition, 0, 1000000),
+        TextFlag("synthetic", "JOB",
+                 R"(instead of files: the synthetic click log of a job, as Records, to all
+                    partitions in turn)",
+                 &synthetic),
+        ChoiceFlag("stream", "train|valid|test",
+                   "which stream of the synthetic log (default: train)", &stream),
+        NumberFlag("records", "N",
+                   "records that are written (default: as many as the job has; 0: without end)",
+                   &records, 0, int64_t{1000000000000000}),
+        TextFlag("install_dir", "DIR", /*help=*/"", &install_dir),
+    };
+    for (Flag& flag : cluster.Table()) flags.push_back(std::move(flag));
+    return flags;
+  }
+};
+
+// A line on a terminal, which is overwritten in place; elsewhere a new line every five seconds.
 class Bar {
  public:
   bool Show(const ProduceProgress& progress) {
@@ -61,7 +103,7 @@ class Bar {
     const double seconds = std::max<double>(static_cast<double>(now_ms - begin_ms_) / 1000, 1e-3);
     constexpr size_t kCells = 30;
     const auto full = static_cast<size_t>(std::max(progress.fraction, 0.0) * kCells);
-    // A log without end has no bar.
+    // A click log without an end has no bar.
     const std::string bar = progress.fraction < 0
                                 ? ""
                                 : absl::StrFormat("[%s%s] %3.0f%%  ", std::string(full, '='),
@@ -72,7 +114,7 @@ class Bar {
         Counted(static_cast<uint64_t>(progress.messages), "message"),
         static_cast<double>(progress.lines) / seconds);
     if (terminal_) {
-      // A line that wraps could not be overwritten.
+      // A line that wraps cannot be overwritten.
       const std::string line = FittedBar(bar, text, TerminalColumns(STDERR_FILENO));
       std::fprintf(stderr, "\r%s\033[K", line.c_str());
       open_ = true;
@@ -81,7 +123,7 @@ class Bar {
     }
     return true;
   }
-  // What follows begins on a line of its own.
+  // Makes what follows begin on a new line.
   void End() {
     if (open_) std::fputc('\n', stderr);
     open_ = false;
@@ -94,55 +136,33 @@ class Bar {
   bool open_ = false;
 };
 
-absl::StatusOr<JobConfig> JobOf(const KafkaFlags& flags, const std::string& job) {
-  const std::string install_dir = flags.Get("install_dir", ".");
-  ASSIGN_OR_RETURN(const std::string path, FindJobFile(job, install_dir));
-  std::vector<std::string> sets;
-  if (const std::string set = flags.Get("set"); !set.empty()) sets.push_back(set);
-  return LoadJob(path, sets, install_dir);
+absl::StatusOr<JobConfig> JobOf(const ProduceFlags& flags, const std::string& job) {
+  ASSIGN_OR_RETURN(const std::string path, FindJobFile(job, flags.install_dir));
+  return LoadJob(path, flags.sets, flags.install_dir);
 }
 
-absl::StatusOr<ProduceOptions> OptionsOf(const KafkaFlags& flags) {
+absl::StatusOr<ProduceOptions> OptionsOf(const ProduceFlags& flags,
+                                         const std::vector<std::string>& files) {
   ProduceOptions options;
-  ASSIGN_OR_RETURN(options.kafka, KafkaConfigOf(flags));
-  ASSIGN_OR_RETURN(options.topic, TopicOf(flags));
-  options.files = flags.arguments;
+  ASSIGN_OR_RETURN(options.kafka, flags.cluster.Config());
+  options.topic = flags.topic;
+  options.files = files;
   if (options.files.empty()) return absl::InvalidArgumentError("no FILE is given");
-  ASSIGN_OR_RETURN(options.lines_per_second, flags.Number("rate", 0, 1e-3, 1e9));
-  ASSIGN_OR_RETURN(const double lines, flags.Number("lines_per_message", 1, 1, 1e6));
-  options.message.lines_per_message = static_cast<int>(lines);
-  // -1, which nobody can give, lets the client choose by the key.
-  ASSIGN_OR_RETURN(const double partition, flags.Number("partition", -1, 0, 1e6));
-  options.partition = static_cast<int32_t>(partition);
-  const std::string format = flags.Get("format", "lines");
-  if (format != "lines" && format != "record") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--format must be lines or record, got ", format));
-  }
-  if (format == "record") options.message.format = MessageOptions::kRecord;
-  const std::string unit = flags.Get("time_unit", "s");
-  if (unit != "s" && unit != "ms") {
-    return absl::InvalidArgumentError(absl::StrCat("--time_unit must be s or ms, got ", unit));
-  }
-  options.message.time_unit_ms = unit == "s" ? 1000 : 1;
-  options.message.key_column = flags.Get("key");
-  options.message.time_column = flags.Get("time");
-  options.message.separator = flags.Get("separator", "\t");
+  options.lines_per_second = flags.rate;
+  options.message.lines_per_message = flags.lines_per_message;
+  options.partition = flags.partition;
+  if (flags.format == "record") options.message.format = MessageOptions::kRecord;
+  options.message.time_unit_ms = flags.time_unit == "s" ? 1000 : 1;
+  options.message.key_column = flags.key;
+  options.message.time_column = flags.time;
+  options.message.separator = flags.separator;
   if (options.message.separator.size() != 1) {
     return absl::InvalidArgumentError("--separator must be one byte");
   }
-  if (const std::string job = flags.Get("job"); !job.empty()) {
-    ASSIGN_OR_RETURN(options.job, JobOf(flags, job));
+  if (!flags.job.empty()) {
+    ASSIGN_OR_RETURN(options.job, JobOf(flags, flags.job));
   }
   return options;
-}
-
-absl::StatusOr<Stream> StreamOf(const std::string& name) {
-  if (name == "train") return TRAIN_STREAM;
-  if (name == "valid") return VALID_STREAM;
-  if (name == "test") return TEST_STREAM;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--stream must be train, valid or test, got ", name));
 }
 
 uint64_t RecordsOf(const SyntheticFormat& format, Stream stream) {
@@ -152,40 +172,39 @@ uint64_t RecordsOf(const SyntheticFormat& format, Stream stream) {
   return static_cast<uint64_t>(records);
 }
 
-absl::StatusOr<SyntheticProduceOptions> SyntheticOptionsOf(const KafkaFlags& flags) {
+absl::StatusOr<SyntheticProduceOptions> SyntheticOptionsOf(const ProduceFlags& flags,
+                                                           const std::vector<std::string>& files) {
   SyntheticProduceOptions options;
-  ASSIGN_OR_RETURN(options.kafka, KafkaConfigOf(flags));
-  ASSIGN_OR_RETURN(options.topic, TopicOf(flags));
-  if (!flags.arguments.empty()) {
+  ASSIGN_OR_RETURN(options.kafka, flags.cluster.Config());
+  options.topic = flags.topic;
+  if (!files.empty()) {
     return absl::InvalidArgumentError("either FILE or --synthetic is given, not both");
   }
-  ASSIGN_OR_RETURN(const JobConfig job, JobOf(flags, flags.Get("synthetic")));
+  ASSIGN_OR_RETURN(const JobConfig job, JobOf(flags, flags.synthetic));
   if (!job.data().has_synthetic()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("job ", flags.Get("synthetic"), " has no data.synthetic"));
+        absl::StrCat("job ", flags.synthetic, " has no data.synthetic"));
   }
   options.format = job.data().synthetic();
-  ASSIGN_OR_RETURN(options.stream, StreamOf(flags.Get("stream", "train")));
-  ASSIGN_OR_RETURN(
-      const double records,
-      flags.Number("records", static_cast<double>(RecordsOf(options.format, options.stream)), 0,
-                   1e15));
-  options.records = static_cast<uint64_t>(records);
-  // 0, which nobody can give, is no limit.
-  ASSIGN_OR_RETURN(options.records_per_second, flags.Number("rate", 0, 1e-3, 1e9));
+  options.stream = flags.stream == "train"   ? TRAIN_STREAM
+                   : flags.stream == "valid" ? VALID_STREAM
+                                             : TEST_STREAM;
+  options.records = flags.records.has_value() ? static_cast<uint64_t>(*flags.records)
+                                              : RecordsOf(options.format, options.stream);
+  options.records_per_second = flags.rate;
   return options;
 }
 
-int ProduceLog(const KafkaFlags& flags) {
-  const absl::StatusOr<SyntheticProduceOptions> options = SyntheticOptionsOf(flags);
+int ProduceLog(const ProduceFlags& flags, const std::vector<std::string>& files) {
+  const absl::StatusOr<SyntheticProduceOptions> options = SyntheticOptionsOf(flags, files);
   if (!options.ok()) return ExitWith(options.status(), kWrongArguments);
   Bar bar;
-  // A record is one line and one message; a log without end has no fraction.
+  // A record is one line and one message. A click log without an end has no fraction.
   const absl::Status status = ProduceSynthetic(*options, [&](uint64_t records) {
     const double all = static_cast<double>(options->records);
     return bar.Show({records, records, all > 0 ? static_cast<double>(records) / all : -1});
   });
-  // Before the message of a failure, which would be written into the bar.
+  // Ends the bar before the message of a failure, which would otherwise be written into it.
   bar.End();
   return ExitWith(status, kFailed);
 }
@@ -193,16 +212,15 @@ int ProduceLog(const KafkaFlags& flags) {
 }  // namespace
 
 int ProduceCommand(const std::vector<std::string>& args) {
-  const absl::StatusOr<KafkaFlags> flags = ParseKafkaFlags(
-      args, {"topic", "rate", "format", "lines_per_message", "job", "set", "install_dir", "key",
-             "time", "time_unit", "separator", "partition", "synthetic", "stream", "records"});
-  if (flags.ok() && flags->help) {
-    std::fputs(kHelp, stdout);
+  ProduceFlags flags;
+  if (AsksForHelp(args)) {
+    std::printf("%s\n%s", kUsage, FlagsHelp(flags.Table()).c_str());
     return 0;
   }
-  if (!flags.ok()) return ExitWith(flags.status(), kWrongArguments);
-  if (!flags->Get("synthetic").empty()) return ProduceLog(*flags);
-  const absl::StatusOr<ProduceOptions> options = OptionsOf(*flags);
+  const auto files = ParseFlags(args, flags.Table());
+  if (!files.ok()) return ExitWith(files.status(), kWrongArguments);
+  if (!flags.synthetic.empty()) return ProduceLog(flags, *files);
+  const absl::StatusOr<ProduceOptions> options = OptionsOf(flags, *files);
   if (!options.ok()) return ExitWith(options.status(), kWrongArguments);
   Bar bar;
   const absl::Status status =

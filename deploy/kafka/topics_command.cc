@@ -7,18 +7,19 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "common/base/status_macros.h"
 #include "common/kafka/admin.h"
 #include "common/kafka/cluster.h"
 #include "common/thread/clock.h"
 #include "deploy/kafka/commands.h"
-#include "deploy/kafka/flags.h"
+#include "deploy/kafka/kafka_flags.h"
 #include "deploy/kafka/topics_table.h"
 
 namespace satrap {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kUsage[] =
     R"(usage: satrap topics [RUN]
        satrap topics [TOPIC...] --brokers HOST:PORT[,...] [--group G] [--setting NAME=VALUE]
        satrap topics TOPIC --make N --brokers HOST:PORT[,...]
@@ -30,15 +31,28 @@ and, while it runs, how far it has read. With --brokers the TOPICs (default: all
 consumer group is behind. --make N makes a topic with N partitions.
 )";
 
-absl::StatusOr<std::string> TopicsTable(const KafkaFlags& flags) {
-  ASSIGN_OR_RETURN(KafkaConfig config, KafkaConfigOf(flags));
-  const std::string group = flags.Get("group");
+struct TopicsFlags {
+  ClusterFlags cluster;
+  std::string group;
+  absl::optional<int> make;
+
+  std::vector<Flag> Table() {
+    std::vector<Flag> flags = cluster.Table();
+    flags.push_back(TextFlag("group", "G", "a consumer group", &group));
+    flags.push_back(NumberFlag("make", "N", "partitions of the topic to make", &make, 1, 10000));
+    return flags;
+  }
+};
+
+absl::StatusOr<std::string> TopicsTable(const TopicsFlags& flags,
+                                        const std::vector<std::string>& topics) {
+  ASSIGN_OR_RETURN(KafkaConfig config, flags.cluster.Config());
+  const std::string& group = flags.group;
   if (!group.empty()) config.set_group_id(group);
-  for (const std::string& topic : flags.arguments) config.add_topics(topic);
+  for (const std::string& topic : topics) config.add_topics(topic);
   ASSIGN_OR_RETURN(const auto cluster, KafkaCluster::Connect(config));
-  ASSIGN_OR_RETURN(const std::vector<KafkaPartition> partitions, flags.arguments.empty()
-                                                                     ? cluster->AllPartitions()
-                                                                     : cluster->Partitions(config));
+  ASSIGN_OR_RETURN(const std::vector<KafkaPartition> partitions,
+                   topics.empty() ? cluster->AllPartitions() : cluster->Partitions(config));
   ASSIGN_OR_RETURN(const std::vector<TopicsRow> rows,
                    AskTopics(*cluster, partitions, !group.empty()));
   TopicsColumns columns;
@@ -47,16 +61,15 @@ absl::StatusOr<std::string> TopicsTable(const KafkaFlags& flags) {
 }
 
 // Returns when the brokers know the topic.
-absl::Status MakeTopic(const KafkaFlags& flags, int partitions) {
+absl::Status MakeTopic(const ClusterFlags& flags, const std::string& topic, int partitions) {
   constexpr int64_t kKnownMs = 15000;
-  ASSIGN_OR_RETURN(KafkaConfig config, KafkaConfigOf(flags));
-  const std::string& topic = flags.arguments[0];
+  ASSIGN_OR_RETURN(KafkaConfig config, flags.Config());
   config.add_topics(topic);
-  // Which says clearly why no broker answers.
+  // Connect comes first, because it says clearly why no broker answers.
   ASSIGN_OR_RETURN(const auto cluster, KafkaCluster::Connect(config));
   ASSIGN_OR_RETURN(const auto admin, KafkaAdmin::Create(config));
   RETURN_IF_ERROR(admin->CreateTopic(topic, partitions));
-  // The controller has confirmed it; the other brokers learn of it a moment later.
+  // The controller has confirmed the topic, but the other brokers learn of it a moment later.
   const int64_t deadline_ms = MonotonicMs() + kKnownMs;
   for (;;) {
     const auto known = cluster->Partitions(config);
@@ -74,21 +87,20 @@ absl::Status MakeTopic(const KafkaFlags& flags, int partitions) {
 }  // namespace
 
 int TopicsCommand(const std::vector<std::string>& args) {
-  const absl::StatusOr<KafkaFlags> flags = ParseKafkaFlags(args, {"group", "make"});
-  if (!flags.ok()) return ExitWith(flags.status(), kWrongArguments);
-  if (flags->help) {
-    std::fputs(kHelp, stdout);
+  TopicsFlags flags;
+  if (AsksForHelp(args)) {
+    std::printf("%s\n%s", kUsage, FlagsHelp(flags.Table()).c_str());
     return 0;
   }
-  const absl::StatusOr<double> make = flags->Number("make", 0, 1, 10000);
-  if (!make.ok()) return ExitWith(make.status(), kWrongArguments);
-  if (*make > 0) {
-    if (flags->arguments.size() != 1) {
+  const auto topics = ParseFlags(args, flags.Table());
+  if (!topics.ok()) return ExitWith(topics.status(), kWrongArguments);
+  if (flags.make.has_value()) {
+    if (topics->size() != 1) {
       return ExitWith(absl::InvalidArgumentError("--make takes one TOPIC"), kWrongArguments);
     }
-    return ExitWith(MakeTopic(*flags, static_cast<int>(*make)), kFailed);
+    return ExitWith(MakeTopic(flags.cluster, (*topics)[0], *flags.make), kFailed);
   }
-  const absl::StatusOr<std::string> table = TopicsTable(*flags);
+  const absl::StatusOr<std::string> table = TopicsTable(flags, *topics);
   if (!table.ok()) return ExitWith(table.status(), kFailed);
   std::fputs(table->c_str(), stdout);
   return 0;

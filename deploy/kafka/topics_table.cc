@@ -18,14 +18,14 @@ std::string OffsetText(const absl::optional<int64_t>& offset) {
 }
 
 int64_t LagOf(const TopicsRow& row) {
-  // Messages that have expired cannot be read any more, so nobody is behind by them.
+  // Messages that have expired can no longer be read, so they are no lag.
   const absl::optional<int64_t>& known = row.in_cut.has_value() ? row.in_cut : row.committed;
   const int64_t from = std::max(known.value_or(row.range.earliest), row.range.earliest);
   const int64_t to = std::min(row.until.value_or(row.range.latest), row.range.latest);
   return std::max<int64_t>(to - from, 0);
 }
 
-// The offset that a loader reads next; absent if nothing is known of the partition.
+// The offset that a loader reads next; absent if it is not known.
 absl::optional<int64_t> ReadOffset(const TopicsStatus& status, const KafkaPartition& partition) {
   for (const TopicPartitionStatus& known : status.partitions()) {
     if (known.partition().topic() != partition.topic ||
@@ -101,7 +101,7 @@ absl::StatusOr<std::string> StreamText(const KafkaConfig& kafka, const StreamOfR
   for (const TopicPartition& partition : stream.topics.partitions()) {
     partitions.push_back({partition.topic(), partition.partition()});
   }
-  // Nobody commits offsets of what is not trained.
+  // No offsets are committed for streams that are not trained.
   ASSIGN_OR_RETURN(std::vector<TopicsRow> rows,
                    AskTopics(*cluster, partitions, /*group=*/!stream.in_cut.empty()));
   return StreamText(stream, kafka.group_id(), std::move(rows));

@@ -1,5 +1,5 @@
-// The table that `satrap topics` prints: topic partitions, what the broker has, and how far
-// somebody has come.
+// The table that `satrap topics` prints: topic partitions, what the broker has, and how far a run
+// or a consumer group has come.
 //
 // Thread-safe: functions of their arguments.
 
@@ -23,14 +23,14 @@ class KafkaCluster;
 
 struct TopicsRow {
   KafkaPartition partition;
-  KafkaOffsetRange range;             // of the broker
-  absl::optional<int64_t> until;      // where a run stops reading; absent: nowhere
+  KafkaOffsetRange range;             // offsets that the broker has
+  absl::optional<int64_t> until;      // where a run stops reading; absent: it does not stop
   absl::optional<int64_t> in_cut;     // the newest cut of a run holds everything before it
-  absl::optional<int64_t> committed;  // by the group
+  absl::optional<int64_t> committed;  // by the consumer group
   absl::optional<int64_t> read;       // the first offset that the run has not read yet
 };
 
-// Which columns there are besides partitions and their offsets.
+// The columns besides partitions and their offsets.
 struct TopicsColumns {
   bool until = false;
   bool in_cut = false;
@@ -38,8 +38,9 @@ struct TopicsColumns {
   bool read = false;
 };
 
-// A line of names, and one for each row. With in_cut, or else with committed, there is the lag:
-// what the broker has behind that offset, or, if there is none, all that it has; up to `until`.
+// A line of headings, and a line for each row. With in_cut, or else with committed, there is a
+// column for the lag: messages that the broker has from that offset on, or all messages if the row
+// has no such offset, up to `until`.
 std::string TopicsTableText(const std::vector<TopicsRow>& rows, const TopicsColumns& columns);
 
 // The lags of all rows.
@@ -53,17 +54,17 @@ absl::StatusOr<std::vector<TopicsRow>> AskTopics(const KafkaCluster& cluster,
 
 // A stream of a run that reads topics.
 struct StreamOfRun {
-  StreamTopics topics;  // of the run's log
-  // The train stream's: the first offset of each partition that the newest cut does not hold. Empty
-  // for other streams, which no cut holds.
+  StreamTopics topics;  // from the run's log
+  // For the train stream, the first offset of each partition that the newest cut does not hold.
+  // Empty for other streams, which are not in cuts.
   std::vector<uint64_t> in_cut;
-  absl::optional<TopicsStatus> status;  // the train stream's, while the run trains
+  absl::optional<TopicsStatus> status;  // that of the train stream, while the run trains
 };
 
 // Asks the cluster of `kafka` for the stream's partitions. Errors as KafkaCluster;
 // FAILED_PRECONDITION if it is another cluster than the run's.
 absl::StatusOr<std::string> StreamText(const KafkaConfig& kafka, const StreamOfRun& stream);
-// The same, when the broker has answered `asked`, a row for each partition.
+// The same text from `asked`, the broker's answer with a row for each partition.
 std::string StreamText(const StreamOfRun& stream, const std::string& group,
                        std::vector<TopicsRow> asked);
 

@@ -26,7 +26,7 @@ TEST(TopicsTable, LagIsWhatTheBrokerHasBehindTheCommit) {
   EXPECT_EQ(LagOf({committed}), 60);
   // Without a commit everything that the broker has is still to be read.
   EXPECT_EQ(LagOf({Row(0, 30, 100)}), 70);
-  // What has expired is no lag, and neither is a commit of a topic that was made anew.
+  // Messages that have expired are no lag, and neither is a commit for a topic that was made anew.
   TopicsRow expired = Row(0, 50, 100);
   expired.committed = 10;
   EXPECT_EQ(LagOf({expired}), 50);
@@ -55,7 +55,7 @@ TEST(TopicsTable, ShowsCommitsAndWhatIsReadWhereTheyAreKnown) {
 
 TEST(TopicsTable, LagOfARunIsWhatItsNewestCutDoesNotHoldUpToWhereItStops) {
   TopicsRow row = Row(0, 0, 1000);
-  row.committed = 999;  // perhaps another job's, with the same group
+  row.committed = 999;  // may come from another job with the same group
   row.in_cut = 40;
   EXPECT_EQ(LagOf({row}), 960);
   row.until = 100;

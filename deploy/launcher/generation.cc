@@ -68,7 +68,12 @@ std::string ShownPath(const std::string& path) {
 }
 
 Generation::Generation(ProcessStarter* starter, const RunFolder* folder, std::string bin_dir)
-    : starter_(starter), folder_(folder), bin_dir_(std::move(bin_dir)) {}
+    : starter_(starter),
+      folder_(folder),
+      bin_dir_(std::move(bin_dir)),
+      // On a full disk a log grows on, or rather cannot.
+      log_cutter_(
+          [](const std::string& path) { CutForeignFile(path, FileLimits()).IgnoreError(); }) {}
 
 std::string Generation::coordinator_address() const {
   return folder_->SocketAddress(FileNameOf(COORDINATOR, 0));
@@ -146,10 +151,9 @@ absl::Status Generation::Reap() {
   }
   if (MonotonicMs() < next_cut_ms_) return absl::OkStatus();
   next_cut_ms_ = MonotonicMs() + kLogPeriodMs;
-  for (const RoleProcess& process : processes_) {
-    // On a full disk it grows on, or rather cannot.
-    CutForeignFile(process.log_path, FileLimits()).IgnoreError();
-  }
+  std::vector<std::string> logs;
+  for (const RoleProcess& process : processes_) logs.push_back(process.log_path);
+  log_cutter_.Cut(logs);
   return absl::OkStatus();
 }
 

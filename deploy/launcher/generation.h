@@ -14,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "deploy/launcher/log_cutter.h"
 #include "deploy/launcher/process_starter.h"
 #include "deploy/launcher/run_folder.h"
 #include "proto/control.pb.h"
@@ -49,8 +50,8 @@ class Generation {
   // program for them was not built. REQUIRES: no process of an earlier generation runs
   absl::Status Start(const JobConfig& job, uint64_t number,
                      const std::vector<std::string>& coordinator_flags);
-  // Notes the processes that have ended, and every few seconds cuts logs that have become too long
-  // (common/file/file_history.h). If the starter was lost, and with it all processes, another one
+  // Notes the processes that have ended, and every few seconds lets logs be cut that have become too
+  // long (log_cutter.h), for which nobody waits. If the starter was lost, and with it all processes, another one
   // takes its place: errors as ProcessStarter::Replace.
   absl::Status Reap();
   // Waits until each process but the coordinator has ended, or the time is over.
@@ -80,6 +81,7 @@ class Generation {
   std::vector<RoleProcess> processes_;
   absl::Status starter_loss_;
   int64_t next_cut_ms_ = 0;  // of the logs
+  LogCutter log_cutter_;
 };
 
 // The path as a user would type it: relative if it is below the current folder.

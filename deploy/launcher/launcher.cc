@@ -13,12 +13,11 @@
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
 #include "common/role/cause_table.h"
-#include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
 #include "common/role/process_limits.h"
-#include "common/rpc/grpc_channel.h"
 #include "common/thread/clock.h"
 #include "common/thread/wall_clock.h"
+#include "deploy/launcher/coordinator_watch.h"
 #include "deploy/launcher/generation.h"
 #include "deploy/launcher/generation_cause.h"
 #include "deploy/launcher/job_file.h"
@@ -33,19 +32,12 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kTickMs = 100;
-constexpr int64_t kStatusPeriodMs = 250;
-// Short, because a death is not noticed meanwhile.
-constexpr int64_t kStatusTimeoutMs = 500;
 // How long the launcher waits after the first sign of a failure for its cause to show.
 constexpr int64_t kSettleMs = 700;
 // How long roles may take to exit by themselves after FINISHED or STOPPED.
 constexpr int64_t kFinishMs = 20000;
 // How long killed processes may take to be gone: the kernel frees their memory meanwhile.
 constexpr int64_t kKillMs = 60000;
-// A coordinator that has answered and then does not for so long is silent, as for its members; one
-// that has just been started may still read the log of a long run.
-constexpr int64_t kSilentMs = kHeartbeatTimeoutMs + 1000;
-constexpr int64_t kFirstAnswerMs = 60000;
 // How long a command whose wish to stop was taken in a pause may take to ask for the end.
 constexpr int64_t kTellMs = 2000;
 constexpr char kCameTooLate[] =
@@ -64,8 +56,6 @@ struct Launcher::Rep {
              absl::FunctionRef<void(const std::string&)> on_message);
   // Waits until a process ends, a signal comes, or the time is over.
   void WaitForEvent(int64_t ms);
-  void AskStatus();
-  bool IsSilent() const;
   // What to do about a signal. Returns the run's end if it is to end at once.
   absl::optional<RunEnd> OnSignal(int signal,
                                   absl::FunctionRef<void(const std::string&)> on_message);
@@ -87,7 +77,7 @@ struct Launcher::Rep {
   // Waits, and takes a wish to stop meanwhile. Returns the run's end if there is one.
   absl::optional<RunEnd> Pause(int64_t pause_ms, const Ending& last);
   RunEnd Finish(RunEnd::Kind kind);
-  RunEnd EndOf(RunEnd::Kind kind);  // of a run that `status` says to have ended so
+  RunEnd EndOf(RunEnd::Kind kind);  // of a run that its coordinator says to have ended so
   RunEnd Failed(std::string message, const Ending& ending = Ending());
   // `why`: why there is no last cut; empty if none was asked for.
   RunEnd Interrupted(const std::string& why);
@@ -100,7 +90,6 @@ struct Launcher::Rep {
   const LaunchOptions options;
   std::unique_ptr<ProcessStarter> starter;
   std::unique_ptr<Generation> generation;
-  std::unique_ptr<rpc::GrpcChannel> channel;
   RunProgress progress;             // when the newest generation was started
   uint64_t generations_before = 0;  // in the log when the launcher started
   RestartCount restarts;
@@ -108,13 +97,7 @@ struct Launcher::Rep {
   absl::optional<Ending> next_cause;  // how the generation before the next one ended
   std::vector<RestartTimes> restart_times;
 
-  StatusAnswer status;               // of the newest generation that has answered
-  bool has_answered = false;         // this generation
-  bool has_run = false;              // this generation was RUNNING
-  bool coordinator_answers = false;  // it answered the last Status call
-  int64_t silent_ms = 0;             // for which it has not
-  int64_t next_status_ms = 0;
-  int64_t over_ms = 0;  // when `status` was FAILED or RESTARTING first
+  CoordinatorWatch watch;
 
   StopSignals signals;
   StopRequest stop;  // for a last cut
@@ -169,16 +152,7 @@ absl::Status Launcher::Rep::StartGeneration(bool drops_change) {
   }
   if (is_next_job || drops_change) flags.push_back("--next_job");
   RETURN_IF_ERROR(generation->Start(job, progress.generation + 1, flags));
-  // A channel of its own: one that knows the coordinator before would wait before it tries again.
-  ASSIGN_OR_RETURN(
-      channel, rpc::GrpcChannel::Create(generation->coordinator_address(), rpc::EndpointOptions()));
-  // The run id stays: a coordinator of another run must not answer for this one.
-  StatusAnswer fresh;
-  if (status.has_run_id()) fresh.set_run_id(status.run_id());
-  status = fresh;
-  has_answered = has_run = coordinator_answers = false;
-  silent_ms = over_ms = next_status_ms = 0;
-  return absl::OkStatus();
+  return watch.Begin(generation->coordinator_address());
 }
 
 void Launcher::Rep::WaitForEvent(int64_t ms) {
@@ -186,42 +160,14 @@ void Launcher::Rep::WaitForEvent(int64_t ms) {
   poll(waited, 2, static_cast<int>(ms));
 }
 
-void Launcher::Rep::AskStatus() {
-  // The first answer is this run's: the launcher started the only process that can listen in the
-  // run's socket folder. Later answers must be of the same run.
-  Envelope envelope;
-  if (status.has_run_id()) envelope.set_run_id(status.run_id());
-  CoordinatorClient client(channel.get(), envelope, kStatusTimeoutMs);
-  const int64_t start_ms = MonotonicMs();
-  const absl::StatusOr<StatusAnswer> answer = client.Status();
-  coordinator_answers = answer.ok();
-  if (answer.ok()) {
-    status = *answer;
-    has_answered = true;
-    has_run |= status.state() == RUNNING;
-    silent_ms = 0;
-  } else {
-    // A longer time passed because this process itself stood still.
-    silent_ms += std::min(MonotonicMs() - start_ms, 2 * kStatusTimeoutMs) + kStatusPeriodMs;
-  }
-  const bool is_over = status.state() == FAILED || status.state() == RESTARTING;
-  if (is_over && over_ms == 0) over_ms = MonotonicMs();
-  next_status_ms = MonotonicMs() + kStatusPeriodMs;
-}
-
-bool Launcher::Rep::IsSilent() const {
-  return silent_ms >= (has_answered ? kSilentMs : kFirstAnswerMs);
-}
-
 bool Launcher::Rep::IsOver() const {
-  return generation->AnyEnded() || status.state() == FAILED || status.state() == RESTARTING ||
-         IsSilent();
+  return generation->AnyEnded() || watch.SaysOver() || watch.IsSilent();
 }
 
 bool Launcher::Rep::MayHaveTrained() {
   if (job.action() != JobConfig::TRAIN) return false;
-  if (!generation->coordinator().ended) AskStatus();
-  if (has_answered) return true;
+  if (!generation->coordinator().ended) watch.Ask();
+  if (watch.has_answered()) return true;
   // A busy coordinator may not answer for a while. But it claims its generation in the log before
   // it lets anybody begin.
   const auto newest = ReadRunProgress(folder->path());
@@ -232,9 +178,8 @@ absl::optional<RunEnd> Launcher::Rep::OnSignal(
     int signal, absl::FunctionRef<void(const std::string&)> on_message) {
   if (stop.begun() || !MayHaveTrained()) return Interrupted("");
   stop.Begin(job.stop_seconds());
-  const bool taken =
-      coordinator_answers && stop.Try(channel.get(), status.run_id(), kStatusTimeoutMs);
-  next_status_ms = 0;
+  const bool taken = watch.answers() && watch.TryStop(&stop);
+  watch.AskSoon();
   std::string text =
       absl::StrCat(strsignal(signal), ": the run takes a last cut and stops, within ",
                    job.stop_seconds(), " s; a second signal stops it at once");
@@ -246,32 +191,32 @@ absl::optional<RunEnd> Launcher::Rep::OnSignal(
 void Launcher::Rep::Settle() {
   const int64_t deadline_ms = MonotonicMs() + kSettleMs;
   // These two states alone leave open what the end of a process means.
-  while ((status.state() == STARTING || status.state() == RUNNING) && MonotonicMs() < deadline_ms) {
+  while ((watch.state() == STARTING || watch.state() == RUNNING) && MonotonicMs() < deadline_ms) {
     if (!generation->Reap().ok() || generation->coordinator().ended) break;
-    AskStatus();
+    watch.Ask();
     WaitForEvent(20);
   }
   // For those that end because of the first one. It must be before signals are sent: exits after
   // those say nothing.
-  if (status.state() == FAILED) generation->WaitForRoles(kSettleMs).IgnoreError();
+  if (watch.state() == FAILED) generation->WaitForRoles(kSettleMs).IgnoreError();
 }
 
 Cause Launcher::Rep::Judge() {
   const auto was_killed = [](const RoleProcess& process) { return process.was_killed(); };
-  if (generation->FirstEnded(was_killed) == nullptr && !IsSilent()) Settle();
-  Cause cause = FindCause(*generation, {status, coordinator_answers, IsSilent(), over_ms});
-  if (!has_run && !cause.ending.has_before_ready()) cause.ending.set_before_ready(true);
+  if (generation->FirstEnded(was_killed) == nullptr && !watch.IsSilent()) Settle();
+  Cause cause = FindCause(*generation, watch.view());
+  if (!watch.has_run() && !cause.ending.has_before_ready()) cause.ending.set_before_ready(true);
   return cause;
 }
 
 // REQUIRES: `progress` was read after the generation's end
 bool Launcher::Rep::IsScaled() const {
-  return status.state() == RESTARTING && progress.generation > status.generation() &&
+  return watch.state() == RESTARTING && progress.generation > watch.status().generation() &&
          progress.began == BEGAN_SCALE_ANNOUNCED;
 }
 
 bool Launcher::Rep::TakeWish(bool is_new_cut) {
-  if (is_new_cut && progress.cut->leave() && status.state() == RESTARTING) return true;
+  if (is_new_cut && progress.cut->leave() && watch.state() == RESTARTING) return true;
   if (!IsScaled() && !progress.drops_newest) return false;
   return std::exchange(wish_taken, progress.generation) != progress.generation;
 }
@@ -296,8 +241,10 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   progress = *read;
   if (progress.result.has_value()) {
     // The coordinator died between the last entry of the log and telling of it.
-    status.set_state(FINISHED);
-    *status.mutable_result() = *progress.result;
+    StatusAnswer finished = watch.status();
+    finished.set_state(FINISHED);
+    *finished.mutable_result() = *progress.result;
+    watch.SetStatus(std::move(finished));
     return Finish(RunEnd::FINISHED);
   }
   const bool is_new_cut = progress.cut.has_value() &&
@@ -322,7 +269,7 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
     pause_ms = RuleOf(cause.ending).pause_ms;
   }
   const bool is_scaled = is_wished && IsScaled();
-  on_message(RestartText(cause, is_scaled, pause_ms, progress, status));
+  on_message(RestartText(cause, is_scaled, pause_ms, progress, watch.status()));
   next_cause.reset();
   if (!is_scaled) next_cause = cause.ending;
   absl::optional<RunEnd> end = Pause(pause_ms, cause.ending);
@@ -343,7 +290,7 @@ absl::optional<RunEnd> Launcher::Rep::Pause(int64_t pause_ms, const Ending& last
   const int64_t resume_ms = MonotonicMs() + pause_ms;
   std::unique_ptr<PauseServer> server;
   // Where it cannot be started, the next coordinator takes the wish.
-  if (pause_ms > 0) server = PauseServer::ForRun(*generation, status, last, progress);
+  if (pause_ms > 0) server = PauseServer::ForRun(*generation, watch.status(), last, progress);
   while (MonotonicMs() < resume_ms) {
     WaitForEvent(std::clamp<int64_t>(resume_ms - MonotonicMs(), 0, kTickMs));
     // Nothing runs, so there is nothing to save.
@@ -352,7 +299,7 @@ absl::optional<RunEnd> Launcher::Rep::Pause(int64_t pause_ms, const Ending& last
     if (!starter_status.ok()) return Failed(std::string(starter_status.message()));
     if (server == nullptr || !server->stop_wished()) continue;
     server->AwaitTold(kTellMs);
-    status = server->status();
+    watch.SetStatus(server->status());
     return EndOf(RunEnd::STOPPED);
   }
   return absl::nullopt;
@@ -367,12 +314,13 @@ void Launcher::Rep::EndAll() {
 
 std::string Launcher::Rep::Outlook(bool saved) const {
   if (job.action() != JobConfig::TRAIN) return "";
-  return OutlookText(folder->path(), progress, status, {saved, has_run, has_answered});
+  return OutlookText(folder->path(), progress, watch.status(),
+                     {saved, watch.has_run(), watch.has_answered()});
 }
 
 RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
   // A run that was stopped while it was starting leaves roles that still load: they save nothing.
-  const bool roles_end = kind == RunEnd::FINISHED || has_run;
+  const bool roles_end = kind == RunEnd::FINISHED || watch.has_run();
   // If the starter is lost, so are the roles, and the run's end is known all the same.
   if (roles_end) generation->WaitForRoles(kFinishMs).IgnoreError();
   for (const RoleProcess& process : generation->processes()) {
@@ -385,7 +333,7 @@ RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
                                           ShownPath(process.log_path)));
   }
   // For the loaders' final counts.
-  if (!generation->coordinator().ended) AskStatus();
+  if (!generation->coordinator().ended) watch.Ask();
   EndAll();
   return EndOf(kind);
 }
@@ -395,8 +343,9 @@ RunEnd Launcher::Rep::EndOf(RunEnd::Kind kind) {
   end.kind = kind;
   if (kind == RunEnd::INTERRUPTED) end.message = strsignal(signals.first());
   if (kind != RunEnd::FINISHED) {
-    const bool saved = status.ending().loss() == Ending::NOTHING;
-    if (!saved && status.ending().has_text()) warnings.push_back(status.ending().text());
+    const Ending& ending = watch.status().ending();
+    const bool saved = ending.loss() == Ending::NOTHING;
+    if (!saved && ending.has_text()) warnings.push_back(ending.text());
     end.outlook = Outlook(saved);
   }
   end.warnings = std::move(warnings);
@@ -420,7 +369,7 @@ RunEnd Launcher::Rep::Interrupted(const std::string& why) {
   end.message = strsignal(signals.first());
   EndAll();
   const auto newest = ReadRunProgress(folder->path());
-  const bool saved = newest.ok() && IsSavedAtStop(*newest, status.generation());
+  const bool saved = newest.ok() && IsSavedAtStop(*newest, watch.status().generation());
   if (!why.empty() && !saved) warnings.push_back(why);
   end.outlook = Outlook(saved);
   end.warnings = std::move(warnings);
@@ -437,39 +386,38 @@ RunEnd Launcher::Rep::Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status
       absl::optional<RunEnd> end = OnSignal(signal, on_message);
       if (end.has_value()) return *std::move(end);
     }
-    if (MonotonicMs() >= next_status_ms && !generation->coordinator().ended) {
-      AskStatus();
-      if (has_answered && !on_status(status)) {
+    if (watch.IsDue() && !generation->coordinator().ended) {
+      watch.Ask();
+      if (watch.has_answered() && !on_status(watch.status())) {
         RunEnd end;
         end.kind = RunEnd::DISMISSED;
         EndAll();
         return end;
       }
     }
-    const bool may_wish = status.state() == STARTING || status.state() == RUNNING;
-    if (stop.begun() && !stop.taken() && coordinator_answers && may_wish &&
-        stop.Try(channel.get(), status.run_id(), kStatusTimeoutMs)) {
+    const bool may_wish = watch.state() == STARTING || watch.state() == RUNNING;
+    if (stop.begun() && !stop.taken() && watch.answers() && may_wish && watch.TryStop(&stop)) {
       on_message("the run takes its last cut now");
-      next_status_ms = 0;
+      watch.AskSoon();
     }
     absl::optional<Cause> cause;
     // A role may learn that the run has finished, and exit, before the launcher does.
-    if (status.state() != FINISHED && status.state() != STOPPED && IsOver()) cause = Judge();
-    if (status.state() == FINISHED) return Finish(RunEnd::FINISHED);
-    if (status.state() == STOPPED) {
+    if (watch.state() != FINISHED && watch.state() != STOPPED && IsOver()) cause = Judge();
+    if (watch.state() == FINISHED) return Finish(RunEnd::FINISHED);
+    if (watch.state() == STOPPED) {
       return Finish(signals.first() != 0 ? RunEnd::INTERRUPTED : RunEnd::STOPPED);
     }
     // The next generation would begin where the newest cut is, and could save nothing more.
     if (stop.begun() && cause.has_value()) {
       // Processes that end because the run is over may be noticed before its last word.
-      if (!generation->coordinator().ended) AskStatus();
-      if (status.state() == FINISHED) return Finish(RunEnd::FINISHED);
-      if (status.state() == STOPPED) return Finish(RunEnd::INTERRUPTED);
+      if (!generation->coordinator().ended) watch.Ask();
+      if (watch.state() == FINISHED) return Finish(RunEnd::FINISHED);
+      if (watch.state() == STOPPED) return Finish(RunEnd::INTERRUPTED);
       return Interrupted(absl::StrCat("there is no last cut: ", cause->full));
     }
     if (stop.IsLate()) return Interrupted(stop.LateText());
     if (!cause.has_value()) continue;
-    if (status.state() == FAILED || generation->coordinator().exited_with(kExitFailed)) {
+    if (watch.state() == FAILED || generation->coordinator().exited_with(kExitFailed)) {
       return Failed(cause->full, cause->ending);
     }
     absl::optional<RunEnd> end = Restart(*cause, on_message);
@@ -497,7 +445,7 @@ Launcher::~Launcher() { rep_->EndAll(); }
 RunEnd Launcher::Wait(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
                       absl::FunctionRef<void(const std::string&)> on_message) {
   RunEnd end = rep_->Run(on_status, on_message);
-  end.last_status = rep_->status;
+  end.last_status = rep_->watch.status();
   return end;
 }
 

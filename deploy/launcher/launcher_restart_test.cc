@@ -1,5 +1,6 @@
 // Runs that are restarted, resumed and scaled. (launcher_stop_test.cc: runs that are stopped.)
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -224,6 +225,131 @@ TEST_F(LauncherTest, ASizeThatCannotBeStartedIsDroppedAndTheRunGoesOnAsItWas) {
   EXPECT_THAT(last, AllOf(HasSubstr("--next_job"), HasSubstr("--cause=cannot train on a GPU")));
   EXPECT_THAT(ContentOf(dir_ + "/run/job.textproto"), Not(HasSubstr("CUDA")));
   ExpectNobodyIsLeft();
+}
+
+// What a SCALE_ANNOUNCED, or a claim with that size, adds to the log.
+std::string GenerationText(int number, const std::string& began, const JobConfig& job) {
+  return "generation { generation: " + std::to_string(number) + " began: " + began +
+         " cut: 'cut_0001_000001' job { " + job.ShortDebugString() + " } }";
+}
+
+// The log's entries as real coordinators append them.
+TEST_F(LauncherTest, ASizeThatLacksMemoryTwiceIsDroppedAndTheRunGoesOnAsItWas) {
+  job_.set_max_restarts(9);
+  AppendGeneration(1);
+  CommitCut(1, 1, 100);
+  ScriptCoordinator("state: RUNNING generation: 1");
+  // The second process of the larger size alone finds no memory.
+  SetProgram("embedding_ps",
+             "[ $index = 0 ] && exec sleep 60\n"
+             "echo \"why: MEMBER_FAILED kind: NO_MEMORY origin { role: EMBEDDING_PS index: 1 } "
+             "text: 'no memory'\" > $ending; exit 75");
+  JobConfig wanted = job_;
+  wanted.mutable_embedding_ps()->set_replicas(2);
+  on_message_ = [&] {
+    if (messages_.size() == 1) AppendToLog(GenerationText(3, "BEGAN_SCALED", wanted));
+    if (messages_.size() == 2) AppendToLog(GenerationText(4, "BEGAN_RESTART", wanted));
+    SetStatus(messages_.size() < 3 ? "state: STARTING" : "state: RUNNING generation: 5");
+  };
+  const RunEnd end =
+      Run([] {}, {},
+          [&](const StatusAnswer& status) {
+            if (status.generation() == 1 && status.state() == RUNNING) {
+              AppendToLog(GenerationText(2, "BEGAN_SCALE_ANNOUNCED", wanted));
+              SetStatus("state: RESTARTING generation: 1 ending { why: ASKED text: 'scaled' }");
+            }
+            return status.generation() != 5;
+          });
+  EXPECT_EQ(end.kind, RunEnd::DISMISSED) << end.message;
+  ASSERT_THAT(messages_, SizeIs(4));
+  EXPECT_THAT(messages_[1], AllOf(HasSubstr("embedding_ps 1 exited with code 75"),
+                                  HasSubstr("\n  in 5 s generation 4 ")));
+  EXPECT_THAT(
+      messages_[2],
+      AllOf(HasSubstr("the change of the job is dropped: embedding_ps.replicas from 1 to 2"),
+            HasSubstr("no restart cures it: give it more memory")));
+  EXPECT_THAT(messages_[3], HasSubstr("\n  in 5 s generation 5 ")) << "no failure without a pause";
+  const std::string args = ArgsOf("coordinator0");
+  EXPECT_THAT(args.substr(args.rfind("--config")),
+              AllOf(HasSubstr("kind: NO_MEMORY"), HasSubstr("--next_job")));
+  const std::string second = ArgsOf("embedding_ps1");
+  EXPECT_EQ(std::count(second.begin(), second.end(), '\n'), 2);
+  EXPECT_THAT(ContentOf(folder_->JobPath()), Not(HasSubstr("replicas: 2\n}\nembedding_worker")));
+  ExpectNobodyIsLeft();
+}
+
+// The log goes on saying that the size is announced: what ends its generations must not count as a
+// wish again and again, or the run would be restarted for ever without a pause.
+TEST_F(LauncherTest, AnAnnouncedSizeThatCannotBeStartedIsOneWishAndThenAFailure) {
+  job_.set_max_restarts(0);
+  AppendGeneration(1);
+  CommitCut(1, 1, 100);
+  ScriptCoordinator("state: RUNNING generation: 1");
+  JobConfig wanted = job_;
+  wanted.mutable_embedding_ps()->set_replicas(2);
+  on_message_ = [&] {
+    // The starter opens nothing any more, so no process of the new size starts.
+    const rlimit no_more = {3, 3};
+    ASSERT_EQ(prlimit(launcher_->starter_pid(), RLIMIT_NOFILE, &no_more, nullptr), 0);
+  };
+  const RunEnd end =
+      Run([] {}, {},
+          [&](const StatusAnswer& status) {
+            if (status.state() != RUNNING) return messages_.size() < 5;
+            AppendToLog(GenerationText(2, "BEGAN_SCALE_ANNOUNCED", wanted));
+            SetStatus("state: RESTARTING generation: 1 ending { why: ASKED text: 'scaled' }");
+            return true;
+          });
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(messages_, SizeIs(1)) << "the run is scaled";
+  EXPECT_THAT(end.message, HasSubstr("Too many open files"));
+  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherTest, ASizeThatItsCoordinatorHasDroppedIsOneWishAndThenAFailure) {
+  job_.set_max_restarts(0);
+  AppendGeneration(1);
+  CommitCut(1, 1, 100);
+  JobConfig wanted = job_;
+  wanted.mutable_embedding_ps()->set_replicas(2);
+  AppendToLog(GenerationText(2, "BEGAN_SCALED", wanted));
+  ScriptCoordinator("state: STARTING generation: 2");
+  on_message_ = [&] { SetStatus("state: RUNNING generation: 3"); };
+  const RunEnd end =
+      Run([] {}, {},
+          [&](const StatusAnswer& status) {
+            if (status.generation() == 2 && status.state() == STARTING) {
+              AppendToLog("dropped { generation: 2 change: 'embedding_ps.replicas from 1 to 2' }");
+              SetStatus("state: RESTARTING generation: 2 ending { text: 'there is no card' }");
+            }
+            // The next one dies before it has claimed anything.
+            if (status.generation() == 3) launcher_->Signal(COORDINATOR, 0, SIGKILL).IgnoreError();
+            return true;
+          });
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  ASSERT_THAT(messages_, SizeIs(1));
+  EXPECT_THAT(messages_[0], HasSubstr("there is no card"));
+  EXPECT_THAT(end.message, HasSubstr("coordinator was killed by signal 9"));
+  const std::string args = ArgsOf("embedding_ps0");
+  EXPECT_EQ(std::count(args.begin(), args.end(), '\n'), 2);
+  EXPECT_THAT(ArgsOf("coordinator0"), Not(HasSubstr("--next_job"))) << "the log says it already";
+  ExpectNobodyIsLeft();
+}
+
+// Whoever names a cut is not taken back to another job, which would begin from another cut.
+TEST_F(LauncherTest, AResumeFromACutWithAJobThatCannotBeStartedDropsNothing) {
+  AppendGeneration(1);
+  CommitCut(1, 1, 100);
+  JobConfig wanted = job_;
+  wanted.mutable_nn_worker()->set_device(NnWorkerConfig::CUDA);
+  AppendToLog(GenerationText(2, "BEGAN_SCALE_ANNOUNCED", wanted));
+  LaunchOptions options;
+  options.next_job = true;
+  options.from_cut = "cut_0001_000001";
+  const auto launcher = Launcher::Start(wanted, *folder_, dir_ + "/bin", options);
+  ASSERT_FALSE(launcher.ok());
+  EXPECT_THAT(launcher.status().message(), HasSubstr("because it was built without CUDA"));
+  EXPECT_THAT(ArgsOf("coordinator0"), "") << "no coordinator drops anything";
 }
 
 TEST_F(LauncherTest, AResumedJobIsTheNextOneUntilAGenerationHasIt) {

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string>
 
+#include "common/file/file_history.h"
 #include "deploy/launcher/launcher_test_fixture.h"
 #include "gmock/gmock.h"
 
@@ -169,6 +170,18 @@ TEST_F(LauncherTest, AResumedJobThatCannotBeWrittenIsNotStarted) {
   std::signal(SIGXFSZ, before);
   EXPECT_EQ(launcher.status().code(), absl::StatusCode::kResourceExhausted) << launcher.status();
   EXPECT_THAT(launcher.status().message(), HasSubstr("job.textproto: File too large"));
+}
+
+// The process that writes it has it open, and goes on with an empty one.
+TEST_F(LauncherTest, ALogThatHasBecomeTooLongIsCutWhileTheRunGoesOn) {
+  ScriptCoordinator("state: RUNNING");
+  const std::string log = dir_ + "/run/logs/embedding_ps_0.log";
+  std::ofstream(log) << "begins";
+  fs::resize_file(log, FileLimits().bytes + 1);
+  const RunEnd end = Run([] {}, {}, [&](const StatusAnswer&) { return !fs::exists(log + ".1"); });
+  EXPECT_EQ(end.kind, RunEnd::DISMISSED) << end.message;
+  EXPECT_GT(fs::file_size(log + ".1"), static_cast<uintmax_t>(FileLimits().bytes));
+  EXPECT_FALSE(fs::exists(dir_ + "/run/logs/nn_worker_0.log.1")) << "it is not too long";
 }
 
 TEST_F(LauncherTest, AMissingProgramLeavesNothingRunning) {

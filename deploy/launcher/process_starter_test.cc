@@ -1,6 +1,7 @@
 #include "deploy/launcher/process_starter.h"
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/shortage.h"
 #include "deploy/launcher/child_process.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -83,6 +85,18 @@ TEST_F(ProcessStarterTest, SaysWhatCannotBeStarted) {
   EXPECT_EQ(pid.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(pid.status().message(), HasSubstr("/no/such/program"));
   EXPECT_GT(StartShell("exit 0"), 0) << "it still serves";
+}
+
+TEST_F(ProcessStarterTest, SaysWhatItLackedToStartOne) {
+  ASSERT_GT(StartShell("exit 0"), 0) << "it has opened what it serves with";
+  rlimit before;
+  ASSERT_EQ(prlimit(starter_->pid(), RLIMIT_NOFILE, nullptr, &before), 0);
+  const rlimit few = {3, before.rlim_max};
+  ASSERT_EQ(prlimit(starter_->pid(), RLIMIT_NOFILE, &few, nullptr), 0);
+  const auto pid = starter_->Start({"/bin/true"}, log_);
+  EXPECT_EQ(ShortageOf(pid.status()), Shortage::kDescriptors) << pid.status();
+  ASSERT_EQ(prlimit(starter_->pid(), RLIMIT_NOFILE, &before, nullptr), 0);
+  EXPECT_GT(StartShell("exit 0"), 0) << "a neighbour has given some back";
 }
 
 TEST_F(ProcessStarterTest, ItsDeathEndsAllProgramsAndIsAnError) {

@@ -16,10 +16,10 @@
 #include <string>
 #include <system_error>
 
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
+#include "common/base/check.h"
 #include "common/config/text_format.h"
 #include "common/role/coordinator_client.h"
+#include "common/role/role_flags.h"
 #include "common/rpc/grpc_server.h"
 #include "proto/control.pb.h"
 
@@ -59,18 +59,10 @@ class ScriptedCoordinator final : public rpc::Handler {
 };
 
 int Run(int argc, char** argv) {
-  std::string run_dir;
-  std::string listen;
-  for (int i = 1; i < argc; ++i) {
-    absl::string_view flag = argv[i];
-    if (absl::ConsumePrefix(&flag, "--config=")) {
-      run_dir = std::filesystem::path(std::string(flag)).parent_path().string();
-    } else if (absl::ConsumePrefix(&flag, "--listen=")) {
-      listen = std::string(flag);
-    }
-  }
-  ScriptedCoordinator coordinator(run_dir);
-  const auto server = rpc::GrpcServer::Start(listen, rpc::EndpointOptions(),
+  const auto flags = ParseCoordinatorFlags(std::vector<std::string>(argv + 1, argv + argc));
+  CHECK_OK(flags.status());
+  ScriptedCoordinator coordinator(std::filesystem::path(flags->config).parent_path().string());
+  const auto server = rpc::GrpcServer::Start(flags->listen, rpc::EndpointOptions(),
                                              {rpc::GrpcServer::Service{kMethods, &coordinator}});
   if (!server.ok()) {
     fprintf(stderr, "error: %s\n", std::string(server.status().message()).c_str());

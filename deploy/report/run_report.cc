@@ -8,10 +8,11 @@
 #include "absl/time/time.h"
 #include "common/config/batch_scaling.h"
 #include "common/config/data_streams.h"
-#include "deploy/report/json.h"
+#include "common/json/json.h"
 #include "deploy/report/run_warnings.h"
 #include "deploy/report/warm_start_text.h"
 #include "nn_worker/metrics/metric_names.h"
+#include "proto/report.pb.h"
 
 namespace satrap {
 namespace {
@@ -23,48 +24,19 @@ double SamplesPerSecond(const RunResult& result) {
                                     : 0;
 }
 
-void WriteFields(const MetricValues& values, JsonWriter* json) {
-  json->Field("samples", values.samples());
-  VisitMetrics(
-      values, [json](const char* name, double value) { json->Field(name, value); },
-      [json](const char* name, uint64_t value) { json->Field(name, value); });
-}
-
-void WriteMetrics(absl::string_view key, const MetricValues& values, JsonWriter* json) {
-  json->Key(key);
-  json->BeginObject();
-  WriteFields(values, json);
-  if (values.tasks_size() > 0) {
-    json->Key("tasks");
-    json->BeginObject();
-    for (const TaskMetricValues& task : values.tasks()) {
-      json->Key(task.name());
-      json->BeginObject();
-      WriteFields(task.values(), json);
-      json->EndObject();
-    }
-    json->EndObject();
-  }
-  json->EndObject();
-}
-
-void WriteTables(const RunResult& result, JsonWriter* json) {
+void AddTables(const RunResult& result, ReportFile* file) {
   uint64_t rows = 0;
   uint64_t bytes = 0;
-  json->Key("tables");
-  json->BeginArray();
   for (const TableStats& table : result.tables()) {
-    json->BeginObject();
-    json->StringField("name", table.name());
-    json->Field("rows", table.rows());
-    json->Field("bytes", table.bytes());
-    json->EndObject();
+    ReportFile::Table* const added = file->add_tables();
+    added->set_name(table.name());
+    added->set_rows(table.rows());
+    added->set_bytes(table.bytes());
     rows += table.rows();
     bytes += table.bytes();
   }
-  json->EndArray();
-  json->Field("rows", rows);
-  json->Field("bytes", bytes);
+  file->set_rows(rows);
+  file->set_bytes(bytes);
 }
 
 // One line, and one more for each task if the job names several.
@@ -202,69 +174,58 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
 
 std::string ReportJson(const RunReport& report) {
   const RunResult& result = report.result;
-  JsonWriter json;
-  json.BeginObject();
-  json.StringField("job", report.job_name);
-  json.StringField("action", JobConfig::Action_Name(report.action));
-  json.Field("samples", result.samples());
-  json.Field("steps", result.steps());
-  json.Field("train_seconds", result.train_seconds());
-  json.Field("wall_seconds", report.wall_seconds);
-  json.Field("samples_per_second", SamplesPerSecond(result));
-  if (result.has_valid()) WriteMetrics("valid", result.valid(), &json);
-  if (result.has_test()) WriteMetrics("test", result.test(), &json);
+  ReportFile file;
+  file.set_job(report.job_name);
+  file.set_action(JobConfig::Action_Name(report.action));
+  file.set_samples(result.samples());
+  file.set_steps(result.steps());
+  file.set_train_seconds(result.train_seconds());
+  file.set_wall_seconds(report.wall_seconds);
+  file.set_samples_per_second(SamplesPerSecond(result));
+  if (result.has_valid()) CopyMetrics(result.valid(), file.mutable_valid());
+  if (result.has_test()) CopyMetrics(result.test(), file.mutable_test());
   if (result.has_tail_calibration()) {
-    json.Field("tail_calibration", result.tail_calibration());
-    json.Field("tail_calibration_samples", result.tail_calibration_samples());
+    file.set_tail_calibration(result.tail_calibration());
+    file.set_tail_calibration_samples(result.tail_calibration_samples());
   }
-  if (report.bayes_auc.has_value()) json.Field("bayes_auc", *report.bayes_auc);
-  json.Field("quarantined", report.quarantined);
-  json.Field("empty_lines", report.empty_lines);
-  if (!report.batch_scaling.empty()) json.StringField("batch_scaling", report.batch_scaling);
+  if (report.bayes_auc.has_value()) file.set_bayes_auc(*report.bayes_auc);
+  file.set_quarantined(report.quarantined);
+  file.set_empty_lines(report.empty_lines);
+  if (!report.batch_scaling.empty()) file.set_batch_scaling(report.batch_scaling);
   if (report.learning_rate_factor.has_value()) {
-    json.Field("learning_rate_factor", *report.learning_rate_factor);
-    json.Field("reductions", static_cast<uint64_t>(report.reductions));
+    file.set_learning_rate_factor(*report.learning_rate_factor);
+    file.set_reductions(report.reductions);
   }
   if (const GradientNorms& norms = result.gradient_norms(); norms.steps() > 0) {
-    json.Key("gradient_norm");
-    json.BeginObject();
-    json.Field("last", norms.last());
-    json.Field("mean", MeanNorm(norms));
-    json.Field("steps", norms.steps());
-    json.Field("clipped_steps", norms.clipped_steps());
-    json.EndObject();
+    ReportFile::Norms* const shown = file.mutable_gradient_norm();
+    shown->set_last(norms.last());
+    shown->set_mean(MeanNorm(norms));
+    shown->set_steps(norms.steps());
+    shown->set_clipped_steps(norms.clipped_steps());
   }
-  json.Field("generations", report.generations);
-  json.Key("restarts");
-  json.BeginArray();
+  file.set_generations(report.generations);
   for (const Restart& restart : report.restarts) {
-    json.BeginObject();
-    json.Field("generation", restart.generation());
-    json.StringField("cause", restart.cause());
-    json.Field("from_step", restart.from_step());
-    json.EndObject();
+    ReportFile::Restarted* const shown = file.add_restarts();
+    shown->set_generation(restart.generation());
+    shown->set_cause(restart.cause());
+    shown->set_from_step(restart.from_step());
   }
-  json.EndArray();
-  json.Field("resumes", report.resumes);
-  json.Field("scales", report.scales);
-  if (report.warm_start.has_value()) WriteWarmStart(*report.warm_start, &json);
-  json.Field("skipped_steps", result.skipped_steps());
-  json.Field("overflowed_steps", result.overflowed_steps());
+  file.set_resumes(report.resumes);
+  file.set_scales(report.scales);
+  if (report.warm_start.has_value()) CopyWarmStart(*report.warm_start, file.mutable_warm_start());
+  file.set_skipped_steps(result.skipped_steps());
+  file.set_overflowed_steps(result.overflowed_steps());
   if (result.large_gradient_steps() > 0) {
-    json.Field("large_gradient_steps", result.large_gradient_steps());
+    file.set_large_gradient_steps(result.large_gradient_steps());
   }
-  json.Key("warnings");
-  json.BeginArray();
-  for (const std::string& warning : report.warnings) json.String(warning);
-  json.EndArray();
-  json.BoolField("stopped_early", result.stopped_early());
-  json.Field("best_step", result.best_step());
-  WriteTables(result, &json);
-  json.StringField("model_dir", result.model_dir());
-  json.StringField("model_digest", absl::StrFormat("%016x", result.model_digest()));
-  json.StringField("run_dir", report.run_dir);
-  json.EndObject();
-  return json.text();
+  for (const std::string& warning : report.warnings) file.add_warnings(warning);
+  file.set_stopped_early(result.stopped_early());
+  file.set_best_step(result.best_step());
+  AddTables(result, &file);
+  file.set_model_dir(result.model_dir());
+  file.set_model_digest(absl::StrFormat("%016x", result.model_digest()));
+  file.set_run_dir(report.run_dir);
+  return JsonOf(file);
 }
 
 std::string ReportText(const RunReport& report) {

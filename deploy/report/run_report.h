@@ -55,18 +55,8 @@ struct RunReport {
 // Makes the report from the coordinator's last status.
 RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double wall_seconds);
 
-// One JSON object in one line, without a line end:
-//   job, action, samples, steps, train_seconds (both of all generations, without work that was lost
-//   and done again), wall_seconds (of the command that finished the run), samples_per_second
-//   (samples by train_seconds), valid{...}, test{...} (samples, auc, logloss, normalised_entropy,
-//   calibration; absent if there was no such pass), bayes_auc (synthetic data), quarantined,
-//   empty_lines, batch_scaling (of a job that has it: the effective rates as text),
-//   learning_rate_factor and reductions (of a job with reduce_on_plateau), gradient_norm{last,
-//   mean, steps, clipped_steps} (of a job with gradient_clip_norm), generations,
-//   restarts[]{generation, cause, from_step}, resumes, scales, warm_start{...} (warm_start_text.h),
-//   skipped_steps, overflowed_steps, large_gradient_steps (if there are any), warnings[],
-//   stopped_early, best_step, tables[]{name, rows, bytes}, rows, bytes (their sums), model_dir,
-//   model_digest (hexadecimal; equal models have equal ones), run_dir.
+// report.json (ReportFile of proto/report.proto, docs/formats.md): one JSON object in one line,
+// without a line end.
 std::string ReportJson(const RunReport& report);
 
 // The same as text for a terminal; every line ends with a line feed.

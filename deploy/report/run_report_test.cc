@@ -1,6 +1,7 @@
 #include "deploy/report/run_report.h"
 
 #include <cmath>
+#include <limits>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -48,6 +49,86 @@ TEST(RunReport, CountsBadRecordsByLedgerAndLoadersAndDividesByTrainingTimeOnly) 
   EXPECT_THAT(json, HasSubstr(R"("wall_seconds":30,)"));
   EXPECT_THAT(json, HasSubstr(R"("tables":[{"name":"users","rows":10,"bytes":1000},)"));
   EXPECT_THAT(json, HasSubstr(R"("rows":30,"bytes":3000,)"));
+}
+
+// The text is what the writer before this one made of the same report.
+TEST(RunReport, TheJsonIsByteForByteThatOfTheFormat) {
+  RunReport report = TrainedReport();
+  RunResult& result = report.result;
+  report.job_name = "a \"job\"\n";
+  for (MetricValues* pass : {result.mutable_valid(), result.mutable_test()}) {
+    pass->set_samples(3);
+    pass->set_auc(.7765432109876543);
+    pass->set_logloss(1e-7);
+    pass->set_normalised_entropy(std::nan(""));
+    pass->set_calibration(1e300);
+    pass->set_mae(.1);
+    pass->set_mse(std::numeric_limits<double>::infinity());
+    pass->set_rmse(1.0 / 3);
+    pass->set_gauc_by_samples(.5);
+    pass->set_gauc_groups(7);
+    pass->set_gauc_groups_left_out(8);
+    pass->set_positives(2);
+  }
+  for (const char* name : {"rating", "ctr"}) {
+    TaskMetricValues* const task = result.mutable_test()->add_tasks();
+    task->set_name(name);
+    task->mutable_values()->set_auc(.75);
+    task->mutable_values()->set_positives(1);
+  }
+  result.set_tail_calibration(1.0625);
+  result.set_tail_calibration_samples(100000);
+  result.mutable_gradient_norms()->set_steps(12);
+  result.mutable_gradient_norms()->set_clipped_steps(3);
+  result.mutable_gradient_norms()->set_sum(30);
+  result.mutable_gradient_norms()->set_last(12.25);
+  result.set_skipped_steps(4);
+  result.set_overflowed_steps(2);
+  result.set_large_gradient_steps(1);
+  result.set_stopped_early(true);
+  result.set_best_step(240);
+  result.set_model_dir("/m");
+  result.set_model_digest(0xabc);
+  report.bayes_auc = .83;
+  report.batch_scaling = "rates x2";
+  report.learning_rate_factor = .01;
+  report.reductions = 2;
+  report.generations = 18446744073709551615u;
+  report.restarts.emplace_back().set_generation(2);
+  report.restarts[0].set_cause("killed");
+  report.restarts[0].set_from_step(40);
+  report.resumes = 1;
+  report.scales = 2;
+  report.warm_start = WarmStartResult();
+  report.warm_start->set_model("/before");
+  report.warm_start->add_tables()->set_name("users");
+  report.warm_start->mutable_tables(0)->set_rows(9);
+  report.warm_start->add_fresh("top");
+  report.warnings = {"x is far", "y"};
+  report.run_dir = "/r";
+  const std::string pass =
+      R"({"samples":3,"auc":0.7765432109876543,"logloss":1e-07,"normalised_entropy":null,)"
+      R"("calibration":1e+300,"mae":0.1,"mse":null,"rmse":0.3333333333333333,)"
+      R"("gauc_by_samples":0.5,"gauc_groups":7,"gauc_groups_left_out":8)";
+  EXPECT_EQ(
+      ReportJson(report),
+      R"({"job":"a \"job\"\u000a","action":"TRAIN","samples":1000000,"steps":245,)"
+      R"("train_seconds":20,"wall_seconds":30,"samples_per_second":50000,"valid":)" +
+          pass + R"(},"test":)" + pass +
+          R"(,"tasks":{"rating":{"samples":0,"auc":0.75},"ctr":{"samples":0,"auc":0.75}}},)"
+          R"("tail_calibration":1.0625,"tail_calibration_samples":100000,"bayes_auc":0.83,)"
+          R"("quarantined":12,"empty_lines":1,"batch_scaling":"rates x2",)"
+          R"("learning_rate_factor":0.01,"reductions":2,)"
+          R"("gradient_norm":{"last":12.25,"mean":2.5,"steps":12,"clipped_steps":3},)"
+          R"("generations":18446744073709551615,)"
+          R"("restarts":[{"generation":2,"cause":"killed","from_step":40}],"resumes":1,"scales":2,)"
+          R"("warm_start":{"model":"/before","step":0,"tables":[{"name":"users","rows":9,)"
+          R"("features":[],"features_without_rows":[]}],"parameters":[],"optimizer_state":false,)"
+          R"("fresh":["top"],"ignored":[],"warnings":[]},"skipped_steps":4,"overflowed_steps":2,)"
+          R"("large_gradient_steps":1,"warnings":["x is far","y"],"stopped_early":true,)"
+          R"("best_step":240,"tables":[{"name":"users","rows":10,"bytes":1000},)"
+          R"({"name":"items","rows":20,"bytes":2000}],"rows":30,"bytes":3000,"model_dir":"/m",)"
+          R"("model_digest":"0000000000000abc","run_dir":"/r"})");
 }
 
 TEST(RunReport, TellsHowOftenTheRunWasRestartedAndWhy) {

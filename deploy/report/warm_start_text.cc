@@ -2,19 +2,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/check.h"
 #include "common/base/count_text.h"
+#include "common/json/json.h"
 
 namespace satrap {
 namespace {
 
 using Names = google::protobuf::RepeatedPtrField<std::string>;
-
-void WriteNames(absl::string_view key, const Names& names, JsonWriter* json) {
-  json->Key(key);
-  json->BeginArray();
-  for (const std::string& name : names) json->String(name);
-  json->EndArray();
-}
 
 std::string TableText(const WarmStartResult::Table& table) {
   std::string text = absl::StrCat("  table ", table.name(), ": ", Counted(table.rows(), "row"));
@@ -33,28 +28,12 @@ std::string NumberOf(const Names& names, const char* what) {
 
 }  // namespace
 
-void WriteWarmStart(const WarmStartResult& result, JsonWriter* json) {
-  json->Key("warm_start");
-  json->BeginObject();
-  json->StringField("model", result.model());
-  json->Field("step", result.step());
-  json->Key("tables");
-  json->BeginArray();
-  for (const WarmStartResult::Table& table : result.tables()) {
-    json->BeginObject();
-    json->StringField("name", table.name());
-    json->Field("rows", table.rows());
-    WriteNames("features", table.features(), json);
-    WriteNames("features_without_rows", table.features_without_rows(), json);
-    json->EndObject();
-  }
-  json->EndArray();
-  WriteNames("parameters", result.parameters(), json);
-  json->BoolField("optimizer_state", result.optimizer_state());
-  WriteNames("fresh", result.fresh(), json);
-  WriteNames("ignored", result.ignored(), json);
-  WriteNames("warnings", result.warnings(), json);
-  json->EndObject();
+void CopyWarmStart(const WarmStartResult& result, ReportFile::WarmStart* to) {
+  WarmStartResult all = result;  // with what was not set
+  all.set_model(result.model());
+  all.set_step(result.step());
+  all.set_optimizer_state(result.optimizer_state());
+  CHECK_OK(ParseJson(JsonOf(all), to));
 }
 
 std::string WarmStartText(const WarmStartResult& result) {

@@ -7,14 +7,13 @@
 
 #include <string>
 
-#include "deploy/report/json.h"
 #include "proto/checkpoint.pb.h"
+#include "proto/report.pb.h"
 
 namespace satrap {
 
-// Writes the key "warm_start" with an object: model, step, tables[]{name, rows, features[],
-// features_without_rows[]}, parameters[], optimizer_state, fresh[], ignored[], warnings[].
-void WriteWarmStart(const WarmStartResult& result, JsonWriter* json);
+// What report.json says of it.
+void CopyWarmStart(const WarmStartResult& result, ReportFile::WarmStart* to);
 
 // A line for the model, one for each table that was taken, one for the parameters, and one for each
 // warning. Every line ends with a line feed.

@@ -1,5 +1,6 @@
 #include "deploy/report/warm_start_text.h"
 
+#include "common/json/json.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -52,18 +53,15 @@ TEST(WarmStartText, SaysNothingOfWhatIsNotThere) {
 }
 
 TEST(WarmStartText, TheJsonHasTheSame) {
-  JsonWriter json;
-  json.BeginObject();
-  WriteWarmStart(Result(), &json);
-  json.EndObject();
-  EXPECT_EQ(json.text(),
-            R"({"warm_start":{"model":"/runs/before/checkpoints/cut_0001_000004","step":1200,)"
-            R"("tables":[{"name":"users","rows":80154,"features":["user","friend"],)"
-            R"("features_without_rows":[]},{"name":"items","rows":1,"features":[],)"
-            R"("features_without_rows":["item"]}],)"
-            R"("parameters":["deep/linear_0.weight","deep/linear_0.bias"],)"
-            R"("optimizer_state":true,"fresh":["top.weight"],"ignored":["old"],)"
-            R"("warnings":["feature item: no rows"]}})");
+  ReportFile::WarmStart shown;
+  CopyWarmStart(Result(), &shown);
+  EXPECT_EQ(JsonOf(shown), R"({"model":"/runs/before/checkpoints/cut_0001_000004","step":1200,)"
+                           R"("tables":[{"name":"users","rows":80154,"features":["user","friend"],)"
+                           R"("features_without_rows":[]},{"name":"items","rows":1,"features":[],)"
+                           R"("features_without_rows":["item"]}],)"
+                           R"("parameters":["deep/linear_0.weight","deep/linear_0.bias"],)"
+                           R"("optimizer_state":true,"fresh":["top.weight"],"ignored":["old"],)"
+                           R"("warnings":["feature item: no rows"]})");
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace satrap {
 namespace {
 
-// One product: the scores of a block of users for a tile of items, 1 MiB, which stays in the cache
-// of a core until the items are picked from it.
+// One product computes the scores of a block of users for a tile of items: 1 MiB, which stays in
+// the cache of a core until the best items are picked from it.
 constexpr int64_t kUsers = 64;
 constexpr int64_t kItems = 4096;
 
@@ -60,10 +60,11 @@ class BestItems {
   std::vector<ScoredItem> heap_;
 };
 
-// scores [users, items] of the users from `first_user` on and the items from `first_item` on.
+// scores [users, items] of `num_users` users from `first_user` on and `num_items` items from
+// `first_item` on.
 void Score(const VectorSet& users, int64_t first_user, int64_t num_users, const VectorSet& items,
            int64_t first_item, int64_t num_items, float* scores) {
-  // In the calling thread; the pool's threads share the work by blocks of users.
+  // Runs in the calling thread, because the pool's threads share the work by blocks of users.
   omp_set_num_threads(1);
   const dnnl_status_t status = dnnl_sgemm(
       'N', 'T', num_users, num_items, users.dim, 1.0f, users.values + first_user * users.dim,
@@ -85,7 +86,7 @@ std::vector<RankedItems> RankItems(const VectorSet& users, const VectorSet& item
     std::vector<float>& scores = scores_of_thread[thread];
     scores.resize(kUsers * kItems);
     std::vector<BestItems> best(num_users, BestItems(std::min<int64_t>(k, items.count)));
-    // Sorted, so that one pass over them goes along with the pass over the items.
+    // Sorted, so that a single pass over them accompanies the pass over the items.
     std::vector<std::vector<uint32_t>> skipped(num_users);
     std::vector<size_t> next_skipped(num_users);
     for (int64_t u = 0; u < num_users; ++u) {

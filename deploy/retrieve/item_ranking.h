@@ -15,24 +15,24 @@
 
 namespace satrap {
 
-// Vectors [count, dim] without gaps, of the caller's memory.
+// Vectors [count, dim] without gaps, in memory of the caller.
 struct VectorSet {
   const float* values = nullptr;
   int64_t count = 0;
   int64_t dim = 0;
 };
 
-// The best items of a user, best first: at most k, fewer where the user has seen nearly all. Of
-// items with equal scores the one with the lower number comes first; a score of NaN ranks after
-// all others.
+// The best items of a user, best first: k of them, or fewer if the user has seen nearly all. Of
+// items with equal scores the one with the lower number comes first; a score of NaN ranks after all
+// others.
 using RankedItems = std::vector<uint32_t>;
 
-// The items that are not ranked for a user, by number, in any order.
+// The items that are not ranked for a user, as numbers in any order.
 using SeenItems = absl::FunctionRef<absl::Span<const uint32_t>(int64_t user)>;
 
-// `seen` is called from the threads of `pool`, once a user. Element u of the result is that of user
-// u; it does not depend on the number of threads.
-// REQUIRES: users.dim == items.dim >= 1, items.count < 2^32, k >= 1, seen items < items.count
+// `seen` is called once per user, from the threads of `pool`. Element u of the result belongs to
+// user u; it does not depend on the number of threads. REQUIRES: users.dim == items.dim >= 1,
+// items.count < 2^32, k >= 1, seen items < items.count
 std::vector<RankedItems> RankItems(const VectorSet& users, const VectorSet& items, SeenItems seen,
                                    int k, ForkJoinPool* pool);
 

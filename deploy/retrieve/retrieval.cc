@@ -19,7 +19,7 @@
 namespace satrap {
 namespace {
 
-// The vectors of a file and the names of another one, line by line.
+// The vectors of one file and the names of another, line by line.
 class NamedVectors {
  public:
   static absl::StatusOr<NamedVectors> Open(const std::string& names, const std::string& vectors) {
@@ -58,9 +58,9 @@ class NamedVectors {
 };
 
 struct UserPairs {
-  std::vector<uint32_t> relevant;  // items; from the number of items on: items without a vector
+  std::vector<uint32_t> relevant;  // item numbers; those >= the number of items have no vector
   std::vector<uint32_t> seen;      // sorted
-  bool found = false;              // the user has a line
+  bool found = false;              // the user has a line in the file of users
 };
 
 class Retrieval {
@@ -94,7 +94,7 @@ class Retrieval {
   }
 
  private:
-  // Whether the output is, under any name, a file that is read.
+  // Fails if the output is, under any name, a file that is read.
   absl::Status CheckOutput() const {
     for (const std::string& input :
          {options_.user_vectors, options_.item_vectors, options_.users, options_.items,
@@ -104,7 +104,7 @@ class Retrieval {
       return absl::InvalidArgumentError(
           absl::StrCat("cannot write ", options_.output, ": it is one of the files to read"));
     }
-    // Now, and not when all vectors are read.
+    // Checked now, and not only after all vectors are read.
     return options_.output.empty() ? absl::OkStatus() : CheckWritable(options_.output);
   }
 
@@ -142,7 +142,7 @@ class Retrieval {
       if (found != items_.end()) {
         item = found->second;
       } else {
-        // An item without a vector is never ranked, and counts as one that was missed.
+        // An item without a vector is never ranked, so it counts as not found.
         ++result_.unknown_relevant;
         const size_t number = item_names_.size() + unknown.size();
         item = unknown.emplace(pair.item, static_cast<uint32_t>(number)).first->second;
@@ -154,7 +154,7 @@ class Retrieval {
         absl::StrCat(options_.relevant, " has no pairs of a user and an item"));
   }
 
-  // Those of users that are not ranked are not kept.
+  // Keeps no pairs of users that are not ranked.
   absl::Status ReadSeen() {
     ASSIGN_OR_RETURN(TextLines lines, TextLines::Open(options_.seen));
     NamePair pair;
@@ -191,8 +191,7 @@ class Retrieval {
       const auto item = items_.find(pair.item);
       if (item != items_.end()) ++counts[item->second];
     }
-    // Items of equal counts stay in the order of their file, so the ranking is the same in each
-    // run.
+    // Items with equal counts keep the order of their file, so the ranking is the same in each run.
     popular_.resize(item_names_.size());
     std::iota(popular_.begin(), popular_.end(), 0);
     std::stable_sort(popular_.begin(), popular_.end(),
@@ -200,10 +199,10 @@ class Retrieval {
     return absl::OkStatus();
   }
 
-  // The users of a block.
+  // A block of users.
   struct Block {
     std::vector<std::string> names;
-    std::vector<const UserPairs*> pairs;  // null: nothing is known of the user
+    std::vector<const UserPairs*> pairs;  // null: the user has no pairs
     std::vector<float> vectors;
   };
 
@@ -273,7 +272,7 @@ class Retrieval {
     return output(text);
   }
 
-  // `seen` is sorted.
+  // The most popular items, without those in `seen`, which must be sorted.
   RankedItems MostPopular(absl::Span<const uint32_t> seen) const {
     RankedItems ranked;
     for (const uint32_t item : popular_) {
@@ -286,7 +285,7 @@ class Retrieval {
   const RetrievalOptions& options_;
   ForkJoinPool pool_;
   RetrievalMetrics by_vectors_, by_popularity_;
-  const int most_;  // items of a list
+  const int most_;  // the length of a list
   absl::flat_hash_map<std::string, uint32_t> items_;
   std::vector<std::string> item_names_;
   std::vector<float> item_vectors_;

@@ -1,7 +1,7 @@
-// What `satrap retrieve` computes: ranks all items for each user by their vectors, and compares the
-// best ones with those that were held out for the user.
+// The computation of `satrap retrieve`: it ranks all items for each user by their vectors, and
+// compares the best ones with the items that were held out for the user.
 //
-// Holds the vectors of all items and the pairs of the users that count, and reads users in blocks.
+// Holds the vectors of all items and the pairs of the users that count; reads users in blocks.
 // Thread-safe: a function of its arguments and the disk.
 
 #ifndef SATRAP_DEPLOY_RETRIEVE_RETRIEVAL_H_
@@ -18,35 +18,35 @@ namespace satrap {
 
 // Paths of files (deploy/retrieve/text_lines.h).
 struct RetrievalOptions {
-  std::string user_vectors, item_vectors;  // a vector a line
-  std::string users, items;                // the name of each, the first field of a line
-  std::string relevant;                    // pairs: what was held out
+  std::string user_vectors, item_vectors;  // one vector per line
+  std::string users, items;                // names, in the first field of each line
+  std::string relevant;                    // pairs that were held out
   std::string seen;                        // pairs that are not ranked; empty: none
-  std::string popularity;  // pairs, whose number for each item ranks it; empty: no baseline
-  std::string output;      // written: a user a line, its name and its best items; empty: nowhere
+  std::string popularity;  // pairs; an item is ranked by how many it has; empty: no baseline
+  std::string output;      // written: per user a line of its name and best items; empty: nowhere
   std::vector<int> ks;     // each >= 1
   int threads = 1;
-  int64_t block_users = 4096;  // in memory at once
+  int64_t block_users = 4096;  // users in memory at once
 };
 
 struct RetrievalResult {
-  int64_t items = 0;  // that have a vector
+  int64_t items = 0;  // those that have a vector
   int64_t dim = 0;
-  int64_t users = 0;  // that have a vector and relevant items: the metrics are their means
+  int64_t users = 0;  // those with a vector and relevant items; the metrics are their means
   std::vector<RetrievalValues> by_vectors;     // by k
-  std::vector<RetrievalValues> by_popularity;  // likewise; empty: no baseline
-  // What the user may not expect.
-  int64_t users_without_vector = 0;  // with relevant items; they do not count
-  int64_t items_without_vector = 0;  // of nan; they are not ranked
+  std::vector<RetrievalValues> by_popularity;  // also by k; empty: no baseline
+  // Counts that may surprise the user of the command.
+  int64_t users_without_vector = 0;  // users with relevant items; they do not count
+  int64_t items_without_vector = 0;  // their vectors are nan; they are not ranked
   int64_t unknown_relevant = 0;      // pairs whose item has no vector: they count as not found
-  int64_t seen_relevant = 0;         // pairs that are seen, too: likewise
+  int64_t seen_relevant = 0;         // pairs that are seen, too; they count as not found
 };
 
-// An item of equal score or count comes before those further down in `items`. INVALID_ARGUMENT,
-// naming file and line: a line that is not what it should be, an item or a user with relevant items
-// that occurs twice, names and vectors of different numbers, vectors of users and items of
-// different numbers of values; an output that is one of the files to read. FAILED_PRECONDITION if
-// no item has a vector or no user counts; errors of reading and writing.
+// Of items with equal scores or counts the one that comes first in `items` ranks first.
+// INVALID_ARGUMENT, naming file and line: a line is malformed, an item or a user with relevant
+// items occurs twice, there are more names than vectors or the reverse, vectors of users and items
+// differ in their number of values, or the output is one of the files to read. FAILED_PRECONDITION
+// if no item has a vector or no user counts. Also errors of reading and writing.
 absl::StatusOr<RetrievalResult> Retrieve(const RetrievalOptions& options);
 
 }  // namespace satrap

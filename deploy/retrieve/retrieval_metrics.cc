@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-// `position` is that of the item in the list, from 0.
+// `position` is the position of the item in the list, from 0.
 double Discount(size_t position) { return 1 / std::log2(static_cast<double>(position) + 2); }
 
 }  // namespace
@@ -49,7 +49,7 @@ std::vector<RetrievalValues> RetrievalMetrics::Values() const {
   std::vector<RetrievalValues> means = sums_;
   const double n = static_cast<double>(users_);
   for (RetrievalValues& mean : means) {
-    // 0 / 0 is the NaN that no user gives.
+    // If there are no users, 0 / 0 is NaN, as documented.
     mean.recall /= n;
     mean.ndcg /= n;
     mean.hit_rate /= n;

@@ -1,14 +1,14 @@
 // Metrics of ranked lists against the items that were held out for each user, as means over the
-// users that have any. For a user with held-out items H, and h_i = 1 if item i of the list, from 1,
-// is one of them:
+// users that have such items. Let H be the held-out items of a user, and h_i = 1 if item i of the
+// list, counted from 1, is one of them:
 //
 //   recall@k    sum_{i<=k} h_i / |H|
 //   hit_rate@k  1 if any h_i, i <= k
 //   ndcg@k      sum_{i<=k} h_i / log2(i + 1)  /  sum_{i<=min(k,|H|)} 1 / log2(i + 1)
 //   mrr@k       1 / the least i <= k with h_i; 0 if there is none
 //
-// Jarvelin and Kekalainen, "Cumulated gain-based evaluation of IR techniques" (2002), for NDCG with
-// gains of 0 and 1.
+// NDCG with gains of 0 and 1 follows Jarvelin and Kekalainen, "Cumulated gain-based evaluation of
+// IR techniques" (2002).
 //
 // Thread-compatible.
 

@@ -3,7 +3,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/count_text.h"
-#include "deploy/report/json.h"
+#include "common/json/json.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 namespace {
@@ -19,16 +20,15 @@ void AppendRows(const char* ranking, const std::vector<RetrievalValues>& values,
   }
 }
 
-void WriteRows(const char* ranking, const std::vector<RetrievalValues>& values, JsonWriter* json) {
+void AddRows(const char* ranking, const std::vector<RetrievalValues>& values, RetrievalLine* line) {
   for (const RetrievalValues& of_k : values) {
-    json->BeginObject();
-    json->StringField("ranking", ranking);
-    json->Field("k", int64_t{of_k.k});
-    json->Field("recall", of_k.recall);
-    json->Field("ndcg", of_k.ndcg);
-    json->Field("hit_rate", of_k.hit_rate);
-    json->Field("mrr", of_k.mrr);
-    json->EndObject();
+    RetrievalLine::Ranking* const row = line->add_rankings();
+    row->set_ranking(ranking);
+    row->set_k(of_k.k);
+    row->set_recall(of_k.recall);
+    row->set_ndcg(of_k.ndcg);
+    row->set_hit_rate(of_k.hit_rate);
+    row->set_mrr(of_k.mrr);
   }
 }
 
@@ -47,18 +47,13 @@ std::string RetrievalTable(const RetrievalResult& result) {
 }
 
 std::string RetrievalJson(const RetrievalResult& result) {
-  JsonWriter json;
-  json.BeginObject();
-  json.Field("users", result.users);
-  json.Field("items", result.items);
-  json.Field("dim", result.dim);
-  json.Key("rankings");
-  json.BeginArray();
-  WriteRows(kVectors, result.by_vectors, &json);
-  WriteRows(kPopularity, result.by_popularity, &json);
-  json.EndArray();
-  json.EndObject();
-  return json.text() + "\n";
+  RetrievalLine line;
+  line.set_users(result.users);
+  line.set_items(result.items);
+  line.set_dim(result.dim);
+  AddRows(kVectors, result.by_vectors, &line);
+  AddRows(kPopularity, result.by_popularity, &line);
+  return JsonOf(line) + "\n";
 }
 
 std::vector<std::string> RetrievalWarnings(const RetrievalResult& result) {

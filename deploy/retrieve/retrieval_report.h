@@ -1,4 +1,4 @@
-// How `satrap retrieve` tells its result.
+// How `satrap retrieve` prints its result.
 //
 // Thread-safe: functions of their arguments.
 
@@ -12,14 +12,14 @@
 
 namespace satrap {
 
-// A line for each ranking and k, below a line of headings and one of counts.
+// One line for each ranking and k, after a line of counts and one of headings.
 std::string RetrievalTable(const RetrievalResult& result);
 
 // One line: {"users":2,"items":4,"dim":8,"rankings":[{"ranking":"vectors","k":20,"recall":.5,
 // "ndcg":.4,"hit_rate":.6,"mrr":.3},...]}.
 std::string RetrievalJson(const RetrievalResult& result);
 
-// A sentence for each count of what the user may not expect.
+// One sentence for each count that may surprise the user of the command.
 std::vector<std::string> RetrievalWarnings(const RetrievalResult& result);
 
 }  // namespace satrap

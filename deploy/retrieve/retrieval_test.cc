@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 class RetrievalTest : public ::testing::Test {
  protected:
-  // Four items on a line, so that a user at 1 ranks them d, c, b, a and one at -1 the other way.
+  // Four items on a line: a user at 1 ranks them d, c, b, a, and one at -1 in reverse order.
   void SetUp() override {
     dir_ = ::testing::TempDir() + "retrieval_test.XXXXXX";
     ASSERT_NE(mkdtemp(dir_.data()), nullptr);
@@ -78,7 +78,8 @@ TEST_F(RetrievalTest, SeenItemsAreNotRanked) {
   EXPECT_EQ(Read(options_.output), "up\tc\tb\ndown\ta\tc\nidle\td\tc\n");
 }
 
-// Which may be a file that holds something already, and that what follows goes to.
+// The standard output may be a file that already holds something, and to which more is written
+// later.
 TEST_F(RetrievalTest, TheListsMayGoToTheStandardOutput) {
   const std::string path = dir_ + "/stdout";
   fflush(stdout);

@@ -19,7 +19,7 @@
 namespace satrap {
 namespace {
 
-// A file that is not text has any bytes, and any number of them.
+// A file that is not text may have any bytes, and any number of them.
 constexpr size_t kMaxQuotedBytes = 40;
 
 std::string Quoted(absl::string_view field) {
@@ -31,7 +31,7 @@ std::string Quoted(absl::string_view field) {
 
 absl::StatusOr<TextLines> TextLines::Open(const std::string& path) {
   std::error_code error;
-  // Opening a folder succeeds.
+  // Opening a folder would succeed.
   if (std::filesystem::is_directory(path, error)) {
     return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": it is a folder"));
   }

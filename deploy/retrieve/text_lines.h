@@ -1,4 +1,4 @@
-// The files that `satrap retrieve` reads, a line at a time: names, pairs of names, vectors.
+// Reads the files of `satrap retrieve` line by line: names, pairs of names, vectors.
 //
 // Not thread-safe.
 
@@ -16,15 +16,15 @@
 
 namespace satrap {
 
-// Lines of a plain file, without their ends. The last one may have none.
+// The lines of a plain file, without their ends. The last line need not end with a newline.
 class TextLines {
  public:
-  // An error says why the file cannot be read.
+  // The error says why the file cannot be read.
   static absl::StatusOr<TextLines> Open(const std::string& path);
 
-  // False at the end of the file; an error of reading it.
+  // False at the end of the file. Fails if the file cannot be read.
   absl::StatusOr<bool> Next(std::string* line);
-  // "FILE:LINE: WHAT" of the line that Next gave last.
+  // "FILE:LINE: WHAT" for the line that Next returned last.
   absl::Status Error(absl::string_view what) const;
 
   const std::string& path() const { return path_; }
@@ -42,7 +42,7 @@ class TextLines {
 // blanks do not count.
 std::vector<absl::string_view> FieldsOf(absl::string_view line);
 
-// What one line says of a user and an item.
+// The user and the item that a line names.
 struct NamePair {
   std::string user;
   std::string item;
@@ -51,10 +51,10 @@ struct NamePair {
 // fewer than two fields.
 absl::StatusOr<bool> NextPair(TextLines* lines, NamePair* pair);
 
-// The next line as a vector: numbers separated by tabs or blanks; false at the end. `values` is
-// empty for a line of nan, a record that was bad. INVALID_ARGUMENT, naming the line, if a field is
-// not a finite number, some but not all are nan, or the line does not have `dim` fields; a `dim` of
-// 0 is set to their number.
+// Reads the next line as a vector of numbers separated by tabs or blanks. False at the end.
+// `values` is empty for a line of nan, which stands for a bad record. INVALID_ARGUMENT, naming the
+// line, if a field is not a finite number, if some but not all are nan, or if the line does not
+// have `dim` fields; a `dim` of 0 is set to their number.
 absl::StatusOr<bool> NextVector(TextLines* lines, int64_t* dim, std::vector<float>* values);
 
 }  // namespace satrap

@@ -19,10 +19,10 @@ constexpr size_t kRowsPerBlock = 2048;
 // A process may not open many files at once, and each of them may keep its last megabyte in memory.
 constexpr size_t kMaxUnsyncedFiles = 64;
 
-// A file that several ranges share is about so large at least, because each costs a sync.
+// The approximate least size of a file that several ranges share, because each file costs a sync.
 constexpr uint64_t kSharedFileBytes = uint64_t{4} << 20;
 
-// The parts of all files: files by their first parts.
+// The parts of all files. Files are ordered by their first parts.
 std::vector<SavedFile> InOrder(std::vector<std::vector<SavedFile>> files) {
   const auto place = [](const std::vector<SavedFile>& parts) {
     return std::make_tuple(parts[0].table(), parts[0].first_partition(), parts[0].name());
@@ -40,14 +40,14 @@ std::vector<SavedFile> InOrder(std::vector<std::vector<SavedFile>> files) {
 
 struct CutWriter::Work {
   const File* plan = nullptr;           // null: no file is being written
-  size_t nth_range = 0;                 // of the file
-  int partition = 0;                    // the next block begins in
-  bool part_begun = false;              // of the range
+  size_t nth_range = 0;                 // in plan->ranges
+  int partition = 0;                    // where the next block begins
+  bool part_begun = false;              // for the range
   std::unique_ptr<RowFileWriter> file;  // null until a range has rows
   std::vector<uint64_t> keys;           // room for a block; num_rows of them are gathered
   std::vector<float> rows;
   size_t num_rows = 0;
-  std::unique_ptr<RowFileWriter> unsynced;  // to be made durable
+  std::unique_ptr<RowFileWriter> unsynced;  // complete, still to be made durable
 
   const Range& range() const { return plan->ranges[nth_range]; }
 };
@@ -65,7 +65,7 @@ CutWriter::CutWriter(const Options& options)
 }
 
 // Ranges end at multiples of kPartitionsPerFile and where the table ends, so that no file holds
-// rows of two PSs. `few`: the table is one range if it has fewer rows than a block for each.
+// rows of two PSs. With `few`, a table that has less than a block of rows per range is one range.
 std::vector<CutWriter::Range> CutWriter::RangesOf(size_t table, bool few) const {
   const EmbeddingTable& rows = *options_.tables[table];
   std::vector<Range> ranges;
@@ -86,7 +86,7 @@ std::vector<CutWriter::Range> CutWriter::RangesOf(size_t table, bool few) const 
   return ranges;
 }
 
-// A function of the numbers of rows alone, so that equal tables give equal files.
+// The plan depends on the numbers of rows alone, so that equal tables give equal files.
 void CutWriter::PlanFiles() {
   for (size_t i = 0; i < options_.tables.size(); ++i) {
     for (const Range& range : RangesOf(i, /*few=*/false)) {
@@ -108,12 +108,12 @@ void CutWriter::PlanSharedFiles() {
       bytes += range.bytes;
     }
   }
-  // By partitions, because a PS of another number of PSs reads those that it owns.
+  // Sorted by partitions, because with another number of PSs each PS reads those that it owns.
   std::stable_sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
     return std::make_tuple(a.last_partition, a.first_partition) <
            std::make_tuple(b.last_partition, b.first_partition);
   });
-  // Half of the limit, because every file but the last is larger than its share.
+  // Divides by half of the limit, because every file but the last is larger than its share.
   const uint64_t share = std::max(kSharedFileBytes, bytes / (kMostFilesOfPs / 2));
   uint64_t in_file = share;  // the first range begins a file
   for (const Range& range : ranges) {
@@ -155,7 +155,7 @@ void CutWriter::Post(std::shared_ptr<Work> work) {
 void CutWriter::RunTask(std::shared_ptr<Work> work) {
   const Next next = TakeNext(work.get());
   if (next == Next::kNone) {
-    work.reset();  // removes an unfinished file, before the end is told
+    work.reset();  // removes an unfinished file, before the end is reported
     EndWork();
     return;
   }
@@ -220,7 +220,7 @@ void CutWriter::EndFile(Work* work) {
     if (work->file != nullptr) unsynced_.push_back(std::move(work->file));
     if (++files_read_ < files_.size()) return;
   }
-  // From here on rows change freely.
+  // All rows are read: from here on they change without being copied.
   EndCuts();
 }
 
@@ -235,7 +235,7 @@ absl::Status CutWriter::CommitFile(Work* work) {
   return absl::OkStatus();
 }
 
-// Fills the block, unless the range ends before.
+// Fills the block, unless the range ends first.
 absl::Status CutWriter::GatherBlock(Work* work) {
   const Range& range = work->range();
   EmbeddingTable& table = *options_.tables[range.table];

@@ -6,12 +6,12 @@
 //
 // The files are those of row_file.h: one for each table and each aligned range of
 // kPartitionsPerFile partitions that has rows, restricted to the partitions that the table may
-// hold. If those were more than kMostFilesOfPs, several ranges, also of several tables, are parts
-// of one file, and a table with few rows is one range: a cut of 500 small tables is no 8,000 files.
-// Up to `threads` files are written at the same time, each by tasks that write one block, so that
-// the executor may have a single thread. A shard's lock is held only while some hundred rows are
-// copied. Files are synced when all rows are read, as far as possible: until then rows that change
-// have to be copied out, and a sync takes long.
+// hold. If those were more than kMostFilesOfPs, several ranges, even of different tables, are parts
+// of one file, and a table with few rows is one range, so that a cut of 500 small tables does not
+// have 8,000 files. Up to `threads` files are written at the same time, each by tasks that write
+// one block, so that the executor may have a single thread. A shard's lock is held only while some
+// hundred rows are copied. As far as possible files are synced after all rows were read: until then
+// rows that change have to be copied out, and a sync takes long.
 //
 // Thread-safe. The tables, the executor, the file system and the kill points are not owned and must
 // outlive the tasks.
@@ -52,14 +52,14 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
     KillPoints* kill_points = nullptr;  // may be null
   };
   struct Result {
-    // OK: `files` are durable. Otherwise why the cut is abandoned: what Abandon was given, the
-    // error of a file, which names it, or that other marks or a load took the tables.
+    // OK: `files` are durable. Otherwise the reason for which the cut is abandoned: that given to
+    // Abandon, the error of a file, which names it, or that other marks or a load took the tables.
     absl::Status status;
     bool copy_limit = false;  // abandoned because copies needed more than copy_bytes
-    // By table and partition; parts of one file stand together, in their order.
+    // Ordered by table and partition; parts of one file are together, in their order.
     std::vector<SavedFile> files;
     int64_t copied_rows = 0;
-    int64_t copied_bytes = 0;  // of memory, over the whole time
+    int64_t copied_bytes = 0;  // of memory, in total
     int64_t bytes_written = 0;
     double seconds = 0;  // from the mark on
   };
@@ -80,7 +80,7 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
     size_t table;  // in options_.tables
     int first_partition;
     int last_partition;
-    uint64_t bytes;  // about
+    uint64_t bytes;  // approximate
   };
   struct File {
     std::string name;
@@ -116,7 +116,7 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
   absl::Status status_ GUARDED_BY(mutex_);
   size_t next_file_ GUARDED_BY(mutex_) = 0;
   size_t files_read_ GUARDED_BY(mutex_) = 0;
-  std::deque<std::unique_ptr<RowFileWriter>> unsynced_ GUARDED_BY(mutex_);  // whole, not durable
+  std::deque<std::unique_ptr<RowFileWriter>> unsynced_ GUARDED_BY(mutex_);  // complete, not durable
   int works_ GUARDED_BY(mutex_) = 0;                                        // that have not ended
   std::vector<std::vector<SavedFile>> written_ GUARDED_BY(mutex_);          // by file: its parts
   Result result_ GUARDED_BY(mutex_);

@@ -65,7 +65,7 @@ struct Tables {
   std::unique_ptr<EmbeddingTable> one, two;
 };
 
-// The machine's own, but the operation with number `fail` fails, and all operations are counted.
+// The machine's own file system, but operation number `fail` fails, and all operations are counted.
 // Nothing is synced: that would take most of a test's time.
 class FailingFileSystem final : public FileSystem {
  public:
@@ -74,7 +74,7 @@ class FailingFileSystem final : public FileSystem {
 
   absl::Status Next(const std::string& path) {
     if (operations++ != fail_) return absl::OkStatus();
-    // What a full disk gives: it must not be taken for the limit of copies.
+    // The error of a full disk, which must not be mistaken for the limit on copies.
     return absl::ResourceExhaustedError("cannot write " + path + ": No space left on device");
   }
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
@@ -152,7 +152,7 @@ class CutWriterTest : public testing::Test {
 };
 
 // Blocks are written one after another while the tables change; some cuts are abandoned, by a call,
-// by the next mark, by a budget. What is written is the content at the mark.
+// by the next mark, or by their budget. The files must have the content at the mark.
 TEST_F(CutWriterTest, TheFilesOfACutAreTheTablesAtTheMark) {
   FailingFileSystem unsynced(-1);
   int written = 0, limited = 0;

@@ -18,7 +18,7 @@
 namespace satrap {
 namespace {
 
-// The table of the model that `table` is filled from; null: none, in a warm start.
+// The model's table from which `table` is filled; null, in a warm start, if there is none.
 absl::StatusOr<const SavedTable*> FindSavedTable(const LoadOptions& options,
                                                  const CheckpointManifest& manifest,
                                                  const EmbeddingTable& table) {
@@ -26,7 +26,7 @@ absl::StatusOr<const SavedTable*> FindSavedTable(const LoadOptions& options,
   const bool warm = options.warm_start.has_value();
   if (warm && !TakesName(*options.warm_start, config.name())) return nullptr;
   for (const SavedTable& saved : manifest.tables()) {
-    // Names go by what people mean; ids are the format's.
+    // A warm start compares names, which people choose; otherwise ids, which the format uses.
     if (warm ? saved.name() == config.name() : saved.id() == config.id()) return &saved;
   }
   if (warm) return nullptr;
@@ -38,7 +38,7 @@ absl::StatusOr<const SavedTable*> FindSavedTable(const LoadOptions& options,
 absl::Status CheckRowCount(const CheckpointManifest& manifest, const SavedTable& saved,
                            const EmbeddingTable& table, const std::string& directory) {
   if (!saved.has_rows()) return absl::OkStatus();
-  // Ranges without rows have no file, so only the sum shows that one is not listed.
+  // Ranges without rows have no file, so only the sum shows that a file is not listed.
   uint64_t rows = 0;
   for (const SavedFile& file : manifest.table_files()) {
     if (file.table() == saved.id()) rows += file.rows();
@@ -78,7 +78,7 @@ class Load : public std::enable_shared_from_this<Load> {
  private:
   struct Taken {
     EmbeddingTable* table;
-    absl::optional<RowConversion> conversion;  // nullopt: the rows are the table's
+    absl::optional<RowConversion> conversion;  // nullopt: the rows are stored as they are
   };
   struct File {
     EmbeddingTable* table;
@@ -102,7 +102,7 @@ class Load : public std::enable_shared_from_this<Load> {
   absl::Status Prepare() {
     ASSIGN_OR_RETURN(const CheckpointManifest manifest,
                      ReadManifest(options_.directory, options_.file_system));
-    taken_.reserve(options_.tables.size());  // files point to what it holds
+    taken_.reserve(options_.tables.size());  // files point to its elements
     for (EmbeddingTable* table : options_.tables) {
       ASSIGN_OR_RETURN(const SavedTable* const saved, FindSavedTable(options_, manifest, *table));
       if (saved == nullptr) continue;
@@ -139,7 +139,7 @@ class Load : public std::enable_shared_from_this<Load> {
     // The model may have been saved by another number of PSs: read every file whose range overlaps
     // the partitions of this one.
     const std::vector<PartOfFile> parts = PartsOfFiles(manifest);
-    std::map<uint32_t, int> by_partition;  // entries of the manifest
+    std::map<uint32_t, int> by_partition;  // first partition -> index in table_files
     for (int i = 0; i < manifest.table_files_size(); ++i) {
       const SavedFile& saved = manifest.table_files(i);
       if (saved.table() != saved_table.id()) continue;
@@ -161,7 +161,7 @@ class Load : public std::enable_shared_from_this<Load> {
     return absl::OkStatus();
   }
 
-  // Runs step(0) to step(n - 1), `threads` at a time, then what follows.
+  // Runs step(0) to step(n - 1), `threads` at a time, then End.
   void Begin(Step step, size_t n) {
     step_ = step;
     const size_t workers =
@@ -235,7 +235,7 @@ class Load : public std::enable_shared_from_this<Load> {
       if (file.table == shards_[i].table) runs.push_back(&file.run);
     }
     if (shards_[i].table->IndexShard(shards_[i].shard, runs).ok()) {
-      // 16 bytes a row, which would else stay until the last shard is indexed.
+      // Frees 16 bytes per row, which would otherwise stay until the last shard is indexed.
       for (File& file : files_) {
         if (file.table == shards_[i].table && !file.run.empty()) {
           std::vector<TableShard::AppendedRow>().swap(file.run[shards_[i].shard]);

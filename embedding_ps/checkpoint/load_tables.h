@@ -22,21 +22,21 @@ struct LoadOptions {
   int threads = 1;        // files read at the same time
   Executor* executor = nullptr;
   FileSystem* file_system = nullptr;
-  // Given: the rows of tables that it takes by name, where the model has them; the others stay as
-  // they are, and so do those of tables that the model has not. Rows of other optimizers are
-  // converted (row_conversion.h). Absent: the model must have all tables, with equal rows.
+  // If given, the tables that it takes by name get the model's rows, where the model has such a
+  // table; all other tables stay as they are. Rows of other optimizers are converted
+  // (row_conversion.h). If absent, the model must have all tables, with equal rows.
   absl::optional<WarmStartConfig> warm_start = absl::nullopt;
 };
 
 struct LoadResult {
   // NOT_FOUND if the directory holds no complete model; FAILED_PRECONDITION if a table is missing
   // from the model or has another fingerprint (in a warm start: other segments); DATA_LOSS, naming
-  // the manifest, if its files do not have the rows of the tables, naming file and offset, if a
-  // file is missing, truncated or damaged, or naming the file if it is intact but belongs to
-  // another save.
+  // the manifest, if its files do not have the rows of the tables; DATA_LOSS, naming file and
+  // offset, if a file is missing, truncated or damaged; DATA_LOSS, naming the file, if it is intact
+  // but belongs to another save.
   absl::Status status;
-  // Whether rows from before the load are gone. After an error the tables are then empty, and no
-  // Update may build on them.
+  // Whether rows from before the load are gone. If they are and `status` is an error, the tables
+  // are empty, and no Update may build on them.
   bool replaced = false;
 };
 

@@ -1,4 +1,4 @@
-// Cuts of jobs with so many tables that these share files.
+// Tests cuts of jobs that have so many tables that several share a file.
 
 #include <unistd.h>
 
@@ -77,7 +77,7 @@ class ManyTablesTest : public testing::Test {
     }
     return tables;
   }
-  // Saves them as `num_ps` PSs do. Returns the manifest, which is written, too.
+  // Saves the tables as `num_ps` PSs do, and writes the manifest, which is returned.
   CheckpointManifest Save(int num_ps, const std::string& folder) {
     std::vector<SavedFile> files;
     for (int ps = 0; ps < num_ps; ++ps) {
@@ -158,7 +158,7 @@ TEST_F(ManyTablesTest, DamageInAnyPartIsFoundAndNamed) {
     EXPECT_NE(status.message().find(path), absl::string_view::npos) << status;
     std::ofstream(path, std::ios::binary) << content;
   }
-  // A part that the manifest lacks: those after it are looked for elsewhere.
+  // The manifest lacks a part, so the parts after it are expected elsewhere in the file.
   CheckpointManifest shorter = manifest;
   for (int i = 0; i < manifest.table_files_size(); ++i) {
     if (parts[i].is_last) continue;
@@ -170,7 +170,7 @@ TEST_F(ManyTablesTest, DamageInAnyPartIsFoundAndNamed) {
   EXPECT_EQ(LoadNow(Pointers(tables), folder).status.code(), absl::StatusCode::kDataLoss);
 }
 
-// The tables change while their files are written; what a file holds is the moment of the mark.
+// The tables change while their files are written, but a file holds the content at the mark.
 TEST_F(ManyTablesTest, AreWrittenAsTheyWereAtTheMark) {
   const All tables = FilledTables(0, 1);
   std::vector<TableContent> wanted;

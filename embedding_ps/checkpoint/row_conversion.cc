@@ -15,7 +15,7 @@ namespace {
 // With more, there are too many combinations to try.
 constexpr int kMostSegmentsOfAnyOptimizer = 3;
 
-// All that a fingerprint tells of the optimizer of a segment.
+// All optimizers and L2 modes of a segment that a fingerprint distinguishes.
 std::vector<SegmentConfig> Variants() {
   std::vector<SegmentConfig> variants(1);  // no kind: the default
   const google::protobuf::OneofDescriptor* kinds =
@@ -45,13 +45,14 @@ void SetOptimizer(const SegmentConfig& variant, SegmentConfig* segment) {
   segment->set_l2_mode(variant.l2_mode());
 }
 
-// In any form of its rows.
+// Whether the table has the fingerprint in any form of its rows.
 bool HasFingerprint(const TableConfig& table, uint64_t fingerprint) {
   return TableFingerprint(table) == fingerprint ||
          TableFingerprint(table, RowForm::kFirst) == fingerprint;
 }
 
-// Tries all variants for segments [first, ...) of `*table`, whose others are set. Whether one fits.
+// Tries all variants for segments [first, ...) of `*table`, whose other segments are set. Returns
+// whether one fits.
 bool FindOptimizers(const std::vector<SegmentConfig>& variants, uint64_t fingerprint, int first,
                     TableConfig* table) {
   if (first == table->segments_size()) return HasFingerprint(*table, fingerprint);
@@ -61,7 +62,7 @@ bool FindOptimizers(const std::vector<SegmentConfig>& variants, uint64_t fingerp
   });
 }
 
-// `saved`: with the id and the semantics of the saved table, and else as this run's.
+// `saved` has the id and the semantics of the saved table, and is otherwise this run's table.
 absl::optional<TableConfig> SavedTableOf(TableConfig saved, uint64_t fingerprint) {
   if (HasFingerprint(saved, fingerprint)) return saved;
   const std::vector<SegmentConfig> variants = Variants();
@@ -90,7 +91,8 @@ absl::optional<TableConfig> SavedTableOf(const TableConfig& config, uint32_t sav
   return SavedTableOf(std::move(saved), fingerprint);
 }
 
-// A table of one segment has its own state alone, so equal fingerprints mean equal states.
+// The fingerprint of a table with one segment covers that segment's state alone, so equal
+// fingerprints mean equal states.
 bool KeepStatesAlike(const SegmentConfig& a, const SegmentConfig& b) {
   TableConfig of_a, of_b;
   *of_a.add_segments() = a;
@@ -98,8 +100,8 @@ bool KeepStatesAlike(const SegmentConfig& a, const SegmentConfig& b) {
   return TableFingerprint(of_a) == TableFingerprint(of_b);
 }
 
-// The last step of a row in a run whose step 0 follows the last of `steps` steps; of a row that had
-// no last step, one before all of them (row_step.h).
+// The last step of a row, renumbered for a run whose step 0 follows the last of `steps` steps. A
+// row without a last step gets the one before all of them (row_step.h).
 float CountedAnew(float encoded, int64_t steps) {
   const int64_t last = (encoded == 0 ? -1 : DecodedStep(encoded)) - steps;
   return EncodedStep((last % kRowStepPeriod + kRowStepPeriod) % kRowStepPeriod);
@@ -170,12 +172,12 @@ void RowConversion::CopyState(const SegmentConfig& segment, const RowLayout::Seg
   const auto of_optimizer = static_cast<size_t>(floats.optimizer);
   copies_.push_back({from_state, to_state, of_optimizer});
   if (floats.optimizer_has_last_step) last_steps_.push_back(to_state + of_optimizer - 1);
-  // A state of which no last step is known is taken for that of the other run's end.
+  // A state whose last step is not known is assumed to be that at the other run's end.
   if (!from_has_last_step) return;
   const size_t from_last_step = from_state + from.state_size - 1;
   if (!floats.has_last_step) {
     auto optimizer = NewSparseOptimizer(segment.optimizer());
-    CHECK_OK(optimizer.status());  // a table has been made of it
+    CHECK_OK(optimizer.status());  // a table was made with it
     ageing_.push_back({*std::move(optimizer), from_last_step, to_state, of_optimizer});
     return;
   }

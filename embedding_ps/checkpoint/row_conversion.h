@@ -1,11 +1,10 @@
-// How the rows of a table that another run has saved become rows of this run's: values are taken,
-// and so is the state of each segment that has the same kind of optimizer; the other states begin
-// anew. So do the step numbers of l2_mode TOUCHED, because the steps of this run are counted from
-// 0. The last steps of states that age (semantics GLOBAL, sgd_l1) become as far behind this run's
-//    steps as they were
-// after the end of the other run. A state that this run's rows keep no last step of is aged, by
-// this run's constants, to what it was at that end. And how the rows that an older build has
-// saved become rows of today (row_form.h), for any reader.
+// Converts the rows of a table that another run has saved to rows of this run: values are taken,
+// and so is the state of each segment that has the same kind of optimizer. Other states begin anew.
+// So do the step numbers of l2_mode TOUCHED, because this run counts its steps from 0. The last
+// steps of states that age (semantics GLOBAL, sgd_l1) are renumbered, so that they lie as far
+// before this run's first step as they lay before the end of the other run. A state for which this
+// run's rows keep no last step is aged, with this run's constants, to what it was at that end. Rows
+// that an older build has saved are also converted to today's (row_form.h), for any reader.
 //
 // Thread-safe: constant once made.
 
@@ -29,22 +28,22 @@ class RowConversion {
  public:
   // Whether rows that were saved by a table with this fingerprint are not yet those of `table`.
   static bool IsNeeded(const EmbeddingTable& table, uint64_t fingerprint);
-  // Of rows that were saved by a table with this id and fingerprint, after `steps` steps of its own
-  // (those in which it was not frozen). A manifest
-  // does not list the segments of a table, so all combinations of optimizers are tried, with both
-  // semantics, until one has the fingerprint; with more than 3 segments, those in which all
-  // segments have the same. nullopt if none has: names or dims of the segments are others.
+  // The conversion of rows that were saved by a table with this id and fingerprint, after `steps`
+  // steps of its own (those in which it was not frozen). A manifest does not list the segments of a
+  // table, so all combinations of optimizers are tried, with both semantics, until one has the
+  // fingerprint; with more than 3 segments, only those in which all segments have the same
+  // optimizer. nullopt if none has it: the names or dims of the segments differ.
   static absl::optional<RowConversion> Find(const EmbeddingTable& table, uint32_t saved_id,
                                             uint64_t fingerprint, uint64_t steps);
 
-  // Of rows of this run, or of one that is scored, saved in the first form of `table`'s own rows
-  // after `steps` of its steps. nullopt: they are others.
+  // The conversion of rows of this run, or of a run that is scored, that were saved in the first
+  // form of `table`'s own rows after `steps` of its steps. nullopt if the fingerprint is another.
   static absl::optional<RowConversion> OfFirstForm(const EmbeddingTable& table,
                                                    uint64_t fingerprint, uint64_t steps);
 
-  // Of the saved rows.
+  // The format of the saved rows.
   const RowFormat& format() const { return format_; }
-  // `saved` is [rows, format().num_floats]; the answer [rows, table.layout().num_floats()].
+  // `saved` is [rows, format().num_floats]; the result is [rows, table.layout().num_floats()].
   std::vector<float> Convert(absl::Span<const float> saved) const;
 
  private:
@@ -54,24 +53,24 @@ class RowConversion {
   struct Ageing {
     std::shared_ptr<const SparseOptimizer> optimizer;
     size_t last_step;      // in the saved row
-    size_t state, floats;  // in the answer's
+    size_t state, floats;  // in the converted row
   };
 
-  // `layout`: of rows of `saved` in the form of today.
+  // `layout` is that of rows of `saved` in today's form.
   void SetFormat(const TableConfig& saved, const RowLayout& layout, uint64_t fingerprint,
                  uint64_t steps);
-  // Of a segment whose states are alike.
+  // Copies the state of a segment that is kept alike in both tables.
   void CopyState(const SegmentConfig& segment, const RowLayout::Segment& from,
                  bool from_has_last_step, const RowLayout::Segment& to);
 
   RowFormat format_;
-  absl::optional<RowUpgrade> upgrade_;  // of the saved rows, before all else
+  absl::optional<RowUpgrade> upgrade_;  // applied to the saved rows first
   size_t from_floats_ = 0;              // of a saved row, once upgraded
-  std::vector<float> initial_;          // a row: its states are those of a new row
+  std::vector<float> initial_;          // a row before anything is copied: its states are new
   std::vector<Copy> copies_;
   std::vector<Ageing> ageing_;
-  std::vector<size_t> last_steps_;  // places in the answer's rows of steps that are counted anew
-  int64_t steps_ = 0;               // that the other run had made
+  std::vector<size_t> last_steps_;  // places, in a converted row, of steps that are renumbered
+  int64_t steps_ = 0;               // steps that the other run had made
 };
 
 }  // namespace satrap

@@ -15,7 +15,7 @@
 namespace satrap {
 namespace {
 
-// Of the header, without its checksum.
+// Bytes of the header that its checksum covers.
 constexpr size_t kCheckedHeaderBytes = 32;
 
 // Appends the bytes of `value`. The formats are little-endian, as is every machine this runs on.
@@ -87,7 +87,7 @@ class Input {
   bool AtEnd() const { return offset_ == file_->size_bytes(); }
   uint64_t offset() const { return offset_; }
   const std::string& path() const { return path_; }
-  // Of the bytes read so far.
+  // The checksum of the bytes read so far.
   uint32_t crc32c() const { return crc32c_; }
 
  private:
@@ -239,7 +239,7 @@ absl::Status ReadRowFile(
   if (where.is_last) {
     RETURN_IF_ERROR(file.DamagedIf(!file.AtEnd(), "bytes follow the end"));
   } else {
-    // Else the parts after it begin elsewhere.
+    // If the part had another size, the parts after it would begin elsewhere.
     RETURN_IF_ERROR(file.DamagedIf(file.offset() - where.offset != saved.bytes(),
                                    "the part does not have the bytes that the manifest says"));
   }

@@ -35,13 +35,13 @@ namespace satrap {
 inline constexpr char kRowFileMagic[] = "SATRROW3";
 inline constexpr size_t kRowFileHeaderBytes = 64;
 inline constexpr size_t kRowBlockHeaderBytes = 8;
-// The most that a reader takes. A writer makes smaller blocks (cut_writer.cc).
+// The most rows that a reader accepts. A writer makes smaller blocks (cut_writer.cc).
 inline constexpr size_t kMaxRowsPerBlock = 16384;
 
-// Of a file with one part.
+// The name of a file with one part.
 std::string RowFileName(uint32_t table, int first_partition, int last_partition);
 
-// Writes a file. Without Commit nothing of it stays.
+// Writes a file. Without Commit nothing of it remains.
 class RowFileWriter {
  public:
   // The file `name` in `directory`. Errors as DurableFile. `file_system` is not owned.
@@ -51,12 +51,12 @@ class RowFileWriter {
 
   // Begins a part, after the end of the one before.
   absl::Status BeginPart(const EmbeddingTable& table, int first_partition, int last_partition);
-  // Appends a block. REQUIRES: a part is begun; 1 to kMaxRowsPerBlock keys, above those before in
-  // the part; rows.size() == keys.size() * num_floats
+  // Appends a block. REQUIRES: a part is begun; 1 to kMaxRowsPerBlock keys, larger than all earlier
+  // ones of the part; rows.size() == keys.size() * num_floats
   absl::Status Append(absl::Span<const uint64_t> keys, absl::Span<const float> rows);
 
-  // Makes the file durable and says what its parts are, in their order. REQUIRES: no call after it,
-  // or after an error
+  // Makes the file durable and returns its parts, in their order. REQUIRES: no call after it, or
+  // after an error
   absl::StatusOr<std::vector<SavedFile>> Commit();
 
  private:
@@ -66,11 +66,11 @@ class RowFileWriter {
   const std::string name_;
   const std::unique_ptr<DurableFile> file_;
   std::vector<SavedFile> parts_;  // the last one is being written
-  uint64_t part_begins_ = 0;      // bytes before the last one
-  uint64_t rows_digest_ = 0;      // of the last one
+  uint64_t part_begins_ = 0;      // bytes before the last part
+  uint64_t rows_digest_ = 0;      // of the last part
 };
 
-// What the rows of a part are, as its header says it.
+// The form of a part's rows, as its header states it.
 struct RowFormat {
   uint64_t fingerprint = 0;  // TableFingerprint of the table that was saved
   size_t num_floats = 0;     // of a row
@@ -79,9 +79,9 @@ RowFormat RowFormatOf(const EmbeddingTable& table);
 
 // Reads the part that `saved`, from a manifest, says is at `where` in its file in `directory`, and
 // calls visit(keys, rows) for each block once its checksum was found right. The rows are
-// [keys.size(), num_floats]. DATA_LOSS, naming the file and, if it is damaged, the offset: it is
-// missing or cut, a byte has changed, its keys do not ascend within its partitions, or it is not
-// the file that `saved` describes.
+// [keys.size(), num_floats]. DATA_LOSS, naming the file and, if it is damaged, the offset, if the
+// file is missing or cut, a byte has changed, its keys do not ascend within its partitions, or it
+// is not the file that `saved` describes.
 absl::Status ReadRowFile(
     const std::string& directory, const SavedFile& saved, const PartOfFile& where,
     const RowFormat& format, FileSystem* file_system,

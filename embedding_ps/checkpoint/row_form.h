@@ -1,9 +1,9 @@
 // The form of rows in cuts that older builds have written (RowForm::kFirst,
 // common/checkpoint/manifest.h), and how such a row becomes one of today's:
 //
-// - sgd_l1 kept, for each segment, what each weight had paid and what all owed, in dim + 2 floats;
-//   now what a weight owes on either side of 0, in 2 dim + 1.
-// - last steps were counted modulo 2^24, and now are as in embedding_ps/optimizer/row_step.h.
+// - sgd_l1 kept, for each segment, what each weight had paid and what all of them owed, in dim + 2
+//   floats; now it keeps what each weight owes on either side of 0, in 2 dim + 1 floats.
+// - Last steps were counted modulo 2^24; now they are as in embedding_ps/optimizer/row_step.h.
 //
 // Thread-safe: constant once made.
 
@@ -22,7 +22,7 @@ namespace satrap {
 // The floats of a segment's state.
 struct StateFloats {
   int optimizer;
-  bool optimizer_has_last_step;  // its last one
+  bool optimizer_has_last_step;  // the last of those
   bool has_l2_step;              // one more, if l2_mode is TOUCHED
   bool has_last_step;  // and one at the end, if rows keep their last step (semantics GLOBAL)
 };
@@ -31,8 +31,8 @@ StateFloats StateFloatsOf(const SegmentConfig& segment, const RowLayout::Segment
 
 class RowUpgrade {
  public:
-  // Of rows in the first form, saved after `steps` steps of their table, whose form of today has
-  // `layout`.
+  // Upgrades rows in the first form that were saved after `steps` steps of their table. In today's
+  // form they have `layout`.
   RowUpgrade(const TableConfig& config, const RowLayout& layout, int64_t steps);
 
   size_t first_floats() const { return first_floats_; }  // of a row in the first form
@@ -43,7 +43,7 @@ class RowUpgrade {
   struct Copy {
     size_t from, to, floats;
   };
-  // [from, from + dim): paid; then what is owed.
+  // [from, from + dim) is what was paid; what is owed follows.
   struct Debts {
     size_t from, to, dim;
   };

@@ -57,8 +57,8 @@ class FirstFormTest : public testing::Test {
     directory_ = mkdtemp(pattern.data());
   }
 
-  // Row 1 of table `config`, after `steps` steps. `stand_in` is a table whose rows are as long as
-  // those of the first form were.
+  // Saves row 1 of table `config`, after `steps` steps. `stand_in` is a table whose rows are as
+  // long as those of the first form were.
   void Save(const TableConfig& config, TableConfig stand_in, const Row& row, uint64_t steps) {
     const auto table = NewTable(stand_in);
     table->WriteRows({1}, row);

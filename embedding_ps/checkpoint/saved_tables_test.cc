@@ -128,7 +128,7 @@ TEST_F(SavedTablesTest, ALoadedTableGoesOnAsTheSavedOne) {
   const auto loaded = NewTable(Config(), options);
   loaded->CreateRows({77, 78});  // rows that are not in the model go
   CHECK_OK(LoadNow({loaded.get()}, directory_).status);
-  // Old rows and new ones, with growth of every shard.
+  // Updates old rows and new ones, so many that every shard grows.
   std::vector<uint64_t> more = keys_;
   for (uint64_t i = 0; i < 40000; ++i) more.push_back(KeyOf(i, 5));
   gradients.resize(more.size() * 3, 2);

@@ -1,4 +1,4 @@
-// What a warm start takes of saved tables.
+// Tests what a warm start takes from saved tables.
 
 #include <unistd.h>
 
@@ -44,8 +44,8 @@ std::unique_ptr<EmbeddingTable> NewTable(const TableConfig& config) {
   return *std::move(table);
 }
 
-// Rows 1 and 2 of tables "users" (id 3) and "items" (id 4) are saved: the values are 10 * key + 0,
-// 1 and 2, the states that of the key and 3, 4, ...
+// Rows 1 and 2 of tables "users" (id 3) and "items" (id 4) are saved. The values of a row are 10 *
+// key + 0, 1 and 2; its states are 10 * key + 3, 4, ...
 class WarmStartTest : public testing::Test {
  protected:
   WarmStartTest() {
@@ -151,7 +151,7 @@ TEST_F(WarmStartTest, FindsTheOptimizersThatAModelWasSavedWith) {
   EXPECT_EQ(row, (Row{10, 11, 12, 13, at, 0}));
 }
 
-// Else a row whose last L2 was added in step 100 of the other run would get none in this run's
+// Otherwise a row whose last L2 was added in step 100 of the other run would get none in this run's
 // first 100 steps, like one whose part comes late.
 TEST_F(WarmStartTest, TheStepOfTheLastL2BeginsAnew) {
   TableConfig config = Config("users", 3);
@@ -181,7 +181,7 @@ bool KeepsLastStep(const TableConfig& config) {
          config.segments(0).l2_mode() != SegmentConfig::DENSE;
 }
 
-// Row 1 was stepped last in step 15 of 20, so it had missed 4 steps when this run begins.
+// Row 1 was last stepped in step 15 of 20, so it had missed 4 steps when this run began.
 TEST_F(WarmStartTest, TheLastStepOfARowIsAsFarBehindAsItWas) {
   const TableConfig config = AdadeltaConfig(TableConfig::GLOBAL, SegmentConfig::OCCURRENCE);
   Save({config});
@@ -204,7 +204,7 @@ TEST_F(WarmStartTest, TheLastStepOfSgdL1IsAsFarBehindAsItWas) {
   const auto users = NewTable(config);
   CHECK_OK(Load({users.get()}).status);
   const Row row = RowOf(*users, 1);
-  // 3 values; what is owed above and below 0, and the last step, of either segment.
+  // 3 values; then, for each segment, what is owed above and below 0, and the last step.
   EXPECT_EQ(Row(row.begin(), row.begin() + 7), (Row{10, 11, 12, 13, 14, 15, 16}));
   EXPECT_EQ(StepsPassed(row[7], 3), 7);
   EXPECT_EQ(StepsPassed(row[10], 3), 4);
@@ -224,7 +224,7 @@ TEST_F(WarmStartTest, AStateThatAgesNoMoreIsBroughtUpToDateFirst) {
   }
 }
 
-// Of the 20 steps of the model its table was frozen in 3, and row 1 was stepped last in its own
+// The table was frozen in 3 of the model's 20 steps, and row 1 was last stepped in the table's own
 // step 15.
 TEST_F(WarmStartTest, StepsInWhichTheTableWasFrozenWereNotMissed) {
   const TableConfig global = AdadeltaConfig(TableConfig::GLOBAL, SegmentConfig::OCCURRENCE);
@@ -249,7 +249,7 @@ TEST_F(WarmStartTest, StatesAreTakenWhateverTheSemantics) {
   for (const TableConfig& from : {lazy, global, dense}) {
     Save({from});
     for (const TableConfig& to : {lazy, global, dense}) {
-      if (KeepsLastStep(from) && !KeepsLastStep(to)) continue;  // it is aged
+      if (KeepsLastStep(from) && !KeepsLastStep(to)) continue;  // its state is aged
       const auto users = NewTable(to);
       CHECK_OK(Load({users.get()}).status);
       Row row = RowOf(*users, 1);

@@ -1,8 +1,8 @@
 #include "embedding_ps/optimizer/adadelta.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "common/numeric/optimizer_formulas.h"
 #include "common/numeric/vectorize.h"
 #include "embedding_ps/optimizer/decay_state.h"
 
@@ -14,13 +14,7 @@ SATRAP_VECTORIZE_SAME_BITS void AdadeltaStep(float learning_rate, float rho, flo
                                              float* __restrict values, float* __restrict squares,
                                              float* __restrict steps, size_t dim) {
   for (size_t i = 0; i < dim; ++i) {
-    const float g = gradient[i];
-    const float a = rho * squares[i] + (1 - rho) * g * g;
-    const float u = steps[i];
-    const float d = g * std::sqrt(u + epsilon) / std::sqrt(a + epsilon);
-    squares[i] = a;
-    steps[i] = rho * u + (1 - rho) * d * d;
-    values[i] -= learning_rate * d;
+    formula::Adadelta(learning_rate, rho, epsilon, gradient[i], values[i], squares[i], steps[i]);
   }
 }
 

@@ -1,8 +1,8 @@
 #include "embedding_ps/optimizer/adagrad.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "common/numeric/optimizer_formulas.h"
 #include "common/numeric/vectorize.h"
 
 namespace satrap {
@@ -13,9 +13,7 @@ SATRAP_VECTORIZE_SAME_BITS void AdagradStep(float learning_rate, float epsilon,
                                             float* __restrict values,
                                             float* __restrict accumulators, size_t dim) {
   for (size_t i = 0; i < dim; ++i) {
-    const float accumulator = accumulators[i] + gradient[i] * gradient[i];
-    accumulators[i] = accumulator;
-    values[i] -= learning_rate * gradient[i] / (std::sqrt(accumulator) + epsilon);
+    formula::Adagrad(learning_rate, epsilon, gradient[i], values[i], accumulators[i]);
   }
 }
 

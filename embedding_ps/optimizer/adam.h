@@ -5,8 +5,8 @@
 // row's moments do not change while it is not updated.
 //
 // State: m [dim], v [dim], t [1], all starting at 0. t is a float: it is exact up to 2^24 updates,
-// by which both corrections are 1 for betas up to 1 - 1e-6, and goes on in the mean (CountOn,
-// row_step.h).
+// by which both corrections are 1 for betas up to 1 - 1e-6, and then grows by 1 an update on
+// average (CountOn, row_step.h).
 
 #ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_ADAM_H_
 #define SATRAP_EMBEDDING_PS_OPTIMIZER_ADAM_H_

@@ -1,6 +1,6 @@
-// AdamW (Loshchilov and Hutter 2019): Adam (adam.h) and a decay of the weights beside it, which the
-// moments do not see:
-//   w -= lr (m^ / (sqrt(v^) + epsilon) + weight_decay w), with the w of before the step
+// AdamW (Loshchilov and Hutter 2019): Adam (adam.h) plus a decay of the weights that does not enter
+// the moments:
+//   w -= lr (m^ / (sqrt(v^) + epsilon) + weight_decay w), with w from before the step
 // A row decays at its own updates only.
 //
 // State: m [dim], v [dim], t [1]; 0.

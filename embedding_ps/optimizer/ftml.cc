@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/numeric/optimizer_formulas.h"
 #include "common/numeric/vectorize.h"
 #include "embedding_ps/optimizer/decay_state.h"
 #include "embedding_ps/optimizer/row_step.h"
@@ -22,10 +23,7 @@ SATRAP_VECTORIZE_SAME_BITS void FtmlStep(const FtmlConstants& constants,
                                          float* __restrict second, size_t dim) {
   const FtmlConstants c = constants;  // a copy: the stores below cannot alias it
   for (size_t i = 0; i < dim; ++i) {
-    const float g = gradient[i];
-    const float v = c.beta2 * second[i] + (1 - c.beta2) * g * g;
-    second[i] = v;
-    values[i] -= c.rate * g / (std::sqrt(v / c.correction2) + c.epsilon);
+    formula::Ftml(c.rate, c.beta2, c.epsilon, c.correction2, gradient[i], values[i], second[i]);
   }
 }
 

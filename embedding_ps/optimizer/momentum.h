@@ -2,8 +2,8 @@
 //   RATE_INSIDE   m = mu m - lr g; w += m                       (TensorFlow, HugeCTR)
 //   RATE_OUTSIDE  m = mu m + (1 - dampening) g; w -= lr m       (PyTorch)
 // With a constant rate and no dampening they are equal up to rounding. When the rate falls, steps
-// that m holds keep their length in the first form and get shorter in the second. PyTorch leaves
-// the dampening out of a parameter's first step; here it is in all.
+// that m holds keep their length in the first form and get shorter in the second. PyTorch does not
+// dampen a parameter's first step; here every step is dampened.
 //
 // State: m, [dim], 0.
 

@@ -12,13 +12,13 @@ namespace {
 struct RmspropConstants {
   float learning_rate;
   float rho;
-  float epsilon_in_root;  // one of the two is 0
+  float epsilon_in_root;  // this or the next is 0
   float epsilon_outside;
   float momentum;
 };
 
-// One function for all forms would test in its loop which state there is. These three pass over
-// the row one after another, through `steps`, and each is a plain loop.
+// A single function for all forms would test inside its loop which state there is. Instead these
+// three pass over the row in turn, each as a plain loop, and hand on their results in `steps`.
 SATRAP_VECTORIZE_SAME_BITS void AddSquares(float rho, const float* __restrict gradient,
                                            float* __restrict squares, float* __restrict steps,
                                            size_t dim) {
@@ -79,7 +79,7 @@ class RmsProp final : public SparseOptimizer {
   IdleStep idle_step() const override {
     return constants_.momentum > 0 ? IdleStep::kValues : IdleStep::kState;
   }
-  // If there are momenta, they are 0.
+  // The momenta, if there are any, are 0 here, so decaying them does no harm.
   void AgeState(int64_t steps, absl::Span<float> state) const override {
     DecayState(constants_.rho, steps, state);
   }
@@ -106,7 +106,7 @@ class RmsProp final : public SparseOptimizer {
   }
 
  private:
-  static constexpr size_t kBlock = 256;  // values, of which the steps lie on the stack
+  static constexpr size_t kBlock = 256;  // values in a block; their steps are on the stack
   const RmspropConstants constants_;     // without the learning rate
   const bool centred_;
 };

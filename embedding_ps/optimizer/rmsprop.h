@@ -1,7 +1,7 @@
 // RMSProp (Tieleman and Hinton 2012), element by element:
 //   a = rho a + (1 - rho) g^2
 //   s = lr g / (sqrt(a) + epsilon), or lr g / sqrt(a + epsilon) with epsilon_in_root; w -= s
-// centred: c = rho c + (1 - rho) g, and max(a - c^2, 0) in the place of a in s (Graves 2013).
+// centred: c = rho c + (1 - rho) g, and s has max(a - c^2, 0) instead of a (Graves 2013).
 // momentum > 0: m = momentum m + s; w -= m.
 //
 // State: a [dim], then c [dim] if centred, then m [dim] if momentum > 0; all 0.

@@ -1,11 +1,11 @@
-// Numbers of steps that a row keeps, each as one float of its state: the last step that changed
-// something of the row, and how many it has taken. No arithmetic of f32 is done with them, so they
-// go on past 2^24.
+// Step numbers and step counts that a row keeps, each as one float of its state: the last step that
+// changed something of the row, and how many it has taken. No arithmetic of f32 is done with them,
+// so they go on past 2^24.
 //
 // The float of a last step is 0 until the first one. Then step s, modulo kRowStepPeriod, is the
 // float of that rank in this order: the whole numbers 1 to 2^24, the floats above them, the
 // negative floats that are not subnormal. In hybrid the parts of a step arrive one by one, and a
-// late one may arrive after parts of later steps: for the row its step has passed already.
+// late one may arrive after parts of later steps. The row has then passed the late part's step.
 //
 // Thread-safe: functions of their arguments.
 
@@ -17,14 +17,16 @@
 
 namespace satrap {
 
-// Whole numbers that f32 holds without a gap.
+// The largest number up to which f32 holds every whole number.
 inline constexpr int64_t kMostExactCount = int64_t{1} << 24;
-// Their successors, up to the largest float.
+// The number of floats above that.
 inline constexpr int64_t kLargerFloats = 0x7f7fffff - 0x4b800000;
 inline constexpr int64_t kRowStepPeriod = kMostExactCount + kLargerFloats + (int64_t{254} << 23);
-// A part is trained at most max_staleness steps before its Update arrives, and that is at most 256.
+// An Update arrives at most max_staleness steps after its part was trained, and max_staleness is at
+// most 256.
 inline constexpr int64_t kMostStepsLate = 256;
-// Rows that are up to so many steps ahead are late or of another run, and not a period behind.
+// A row that is up to this many steps ahead means a late part or another run's row; a row further
+// ahead is a period behind.
 inline constexpr int64_t kMostStepsAhead = kMostExactCount;
 
 inline float FloatOfBits(uint32_t bits) {
@@ -57,10 +59,10 @@ inline int64_t DecodedStep(float encoded) {
   return bits - 0x80800000 + kMostExactCount + kLargerFloats;
 }
 
-// Steps after the last one of the row, up to and including `step`; step + 1 if there was none. 0 if
+// Steps after the last one of the row, up to and including `step`; step + 1 if there was none, 0 if
 // `step` or a later one is the row's last already. A row that is further ahead than a part may be
-// late is of another run, whose steps were counted anew: 1. So is, wrongly, one that was left alone
-// for more than kRowStepPeriod - kMostStepsAhead steps, 3,003,121,663.
+// late comes from another run, whose steps were counted anew: 1. So, wrongly, does one that was
+// left alone for more than kRowStepPeriod - kMostStepsAhead steps, 3,003,121,663.
 inline int64_t StepsPassed(float encoded_last_step, int64_t step) {
   if (encoded_last_step == 0) return step + 1;
   const int64_t behind =
@@ -69,16 +71,16 @@ inline int64_t StepsPassed(float encoded_last_step, int64_t step) {
   return kRowStepPeriod - behind <= kMostStepsLate ? 0 : 1;
 }
 
-// The number of a row for which a step passed that was none, because it was not finite: later steps
-// are as far behind as if it had not been counted.
+// The encoded last step of a row after a step that does not count because it was not finite: later
+// steps are then as far away as if that step had not been numbered.
 inline float SkipStep(float encoded_last_step) {
   return EncodedStep(encoded_last_step == 0 ? 0 : DecodedStep(encoded_last_step) + 1);
 }
 
-// The count of a row's own steps after one more, its step `step` of the job: count + 1. Past 2^24,
-// where f32 has every second number, then every fourth, it moves on in the steps whose numbers are
-// multiples of that gap: in the mean over many steps by 1, where adding 1 would leave it where it
-// is for ever.
+// The count of a row's own steps after one more, taken in step `step` of the job: count + 1. Past
+// 2^24, where f32 holds only every second number, then every fourth, it moves on only in steps
+// whose numbers are multiples of that gap. So it grows by 1 a step on average, whereas adding 1
+// would never change it.
 inline float CountOn(float count, int64_t step) {
   if (count < static_cast<float>(kMostExactCount)) return count + 1;
   const float next = FloatOfBits(BitsOfFloat(count) + 1);

@@ -31,7 +31,7 @@ TEST(RowStepTest, ARowMayBeLeftAloneForBillionsOfSteps) {
   }
 }
 
-// Where the kinds of floats meet, and in between.
+// Tries the steps where the kinds of floats meet, and some in between.
 TEST(RowStepTest, EveryStepOfThePeriodHasAFloatOfItsOwn) {
   constexpr int64_t kNegative = kMostExactCount + kLargerFloats;
   for (const int64_t step :

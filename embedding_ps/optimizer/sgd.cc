@@ -1,5 +1,6 @@
 #include "embedding_ps/optimizer/sgd.h"
 
+#include "common/numeric/optimizer_formulas.h"
 #include "common/numeric/vectorize.h"
 
 namespace satrap {
@@ -7,14 +8,16 @@ namespace {
 
 SATRAP_VECTORIZE_SAME_BITS void SgdStep(float learning_rate, const float* __restrict gradient,
                                         float* __restrict values, size_t dim) {
-  for (size_t i = 0; i < dim; ++i) values[i] -= learning_rate * gradient[i];
+  for (size_t i = 0; i < dim; ++i) formula::Sgd(learning_rate, gradient[i], values[i]);
 }
 
 SATRAP_VECTORIZE_SAME_BITS void SgdSteps(float learning_rate, float l2, float factor,
                                          const SegmentRows& rows) {
   for (size_t row = 0; row < rows.count; ++row) {
     float* const values = rows.values + row * rows.stride;
-    for (size_t i = 0; i < rows.dim; ++i) values[i] -= learning_rate * (l2 * values[i] * factor);
+    for (size_t i = 0; i < rows.dim; ++i) {
+      formula::Sgd(learning_rate, l2 * values[i] * factor, values[i]);
+    }
   }
 }
 

@@ -9,9 +9,9 @@
 namespace satrap {
 namespace {
 
-// All weights owe `due` more. A weight pays what it owes to the side that it is on, up to 0, and
-// what it has paid it owes less there and more to the other side. Where a payment is rounded with
-// the weight, the difference stays owed.
+// Every weight owes `due` more. A weight pays what it owes to the side of 0 that it is on, but not
+// beyond 0. What it pays, it owes less to that side and more to the other. The part of a payment
+// that is lost as the weight is rounded stays owed.
 SATRAP_VECTORIZE_SAME_BITS void StepAndPay(float learning_rate, float due,
                                            const float* __restrict gradient,
                                            float* __restrict values, float* __restrict from_above,

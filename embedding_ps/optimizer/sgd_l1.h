@@ -5,14 +5,15 @@
 // where q is the penalty that the weight has paid so far. So a weight pays what it owes when it is
 // touched, and a weight that owes more than it gains stays 0.
 //
-// Kept are u + q and u - q, what a weight above and below 0 owes and has not paid. u alone grows
-// for as long as the run, and an f32 of it stands still after 2^24 steps; what a weight owes to the
-// side that it is on is at most a step's penalty, after any number of steps. A debt that grows, of
-// a weight that is held at 0 or is on the other side, is exact for some 2^23 steps and then stands
-// still: it only says that the weight stays at 0 for at least that much.
+// The state is u + q and u - q: what a weight above and one below 0 owes and has not paid. u alone
+// grows for as long as the run, and as an f32 it would stop growing after 2^24 steps; but what a
+// weight owes to the side that it is on is at most one step's penalty, after any number of steps.
+// The other debt, and that of a weight held at 0, does grow. It is exact for some 2^23 steps and
+// then stops: it only says that the weight stays at 0 for at least that much.
 //
 // Steps that a row missed are counted at the learning rate of the step that touches it again: exact
-// while the rate is constant. In hybrid a step's second part finds the step counted (row_step.h).
+// while the rate is constant. In hybrid the second part of a step finds the step already counted
+// (row_step.h).
 //
 // State: u + q [dim], u - q [dim], the last step [1] (row_step.h); all 0.
 

@@ -43,7 +43,7 @@ TEST(SgdL1Test, ARowPaysForTheStepsThatItMissed) {
   EXPECT_EQ(value, 2.75f);
 }
 
-// In f32 the sum of all penalties stands still long before.
+// In f32 the sum of all penalties would stop growing long before that.
 TEST(SgdL1Test, EachStepIsPaidForAfter40MillionOthers) {
   constexpr int64_t kBefore = 40'000'000;
   constexpr float kL1 = 1e-6f;

@@ -27,9 +27,9 @@ struct StepContext {
   float normalizer = 1;               // the normalizer of the step (StepHeader), > 0
   float learning_rate_factor = 1;     // of the push, on top of the table's schedule
   absl::optional<int64_t> data_time;  // event time of the samples; nullopt: not known
-  double part_share = 1;              // of the step that the update is: 1 in sync; in hybrid the
+  double part_share = 1;              // share of the step in this update: 1 in sync; in hybrid the
                                       // part's weight divided by the normalizer
-  float clip_factor = 1;  // of JobConfig.gradient_clip_norm: each normalised gradient's multiple
+  float clip_factor = 1;  // factor of each normalised gradient (JobConfig.gradient_clip_norm)
 
   // Filled in by RowUpdater for each key and segment.
   float learning_rate = 0;                // scheduled, and multiplied by learning_rate_factor
@@ -73,8 +73,8 @@ class SparseOptimizer {
   };
   virtual IdleStep idle_step() const { return IdleStep::kValues; }
   // Changes `state` as `steps` steps with a gradient of 0 do. A rule that returns kValues need only
-  // know how to age the state that InitState has set, with which such steps move no value.
-  // REQUIRES: steps >= 1, state.size() == StateSize(dim) for some dim
+  // handle the state that InitState sets, with which such steps move no value. REQUIRES: steps >=
+  // 1, state.size() == StateSize(dim) for some dim
   virtual void AgeState(int64_t /*steps*/, absl::Span<float> /*state*/) const {}
 
   // Sets the state of a row that was just created.
@@ -88,9 +88,9 @@ class SparseOptimizer {
   virtual void Step(const StepContext& context, absl::Span<const float> gradient,
                     absl::Span<float> values, absl::Span<float> state) const = 0;
 
-  // Step for each of `rows`, with the gradient l2 * value * factor: in a sweep most rows have no
-  // other, and a call for each would cost more than the step. False, with nothing changed, if the
-  // rule has only Step; otherwise the bits are those of Step.
+  // Takes a Step for each of `rows`, with the gradient l2 * value * factor: in a sweep most rows
+  // have no other, and a call for each would cost more than the step. False, with nothing changed,
+  // if the rule has only Step; otherwise the bits are those of Step.
   virtual bool StepDecayed(const StepContext& /*context*/, float /*l2*/, float /*factor*/,
                            const SegmentRows& /*rows*/) const {
     return false;

@@ -1,5 +1,5 @@
-// What every SparseOptimizer keeps. A new kind of SparseOptimizerConfig is found by reflection and
-// runs through all of it.
+// The contract of every SparseOptimizer. A new kind of SparseOptimizerConfig is found by reflection
+// and runs through all of these tests.
 
 #include <cmath>
 #include <cstring>
@@ -21,8 +21,8 @@ std::vector<std::string> AllKinds() {
   return kinds;
 }
 
-// With its defaults; without penalties that pull values towards 0 whatever the gradient, if so
-// told.
+// The optimizer of `kind` with its defaults. Without `penalties` it has none that pull values
+// towards 0 whatever the gradient.
 std::unique_ptr<const SparseOptimizer> OptimizerOfKind(const std::string& kind,
                                                        bool penalties = true) {
   SparseOptimizerConfig config;
@@ -175,7 +175,7 @@ TEST_P(SparseOptimizerConformanceTest, WhereValuesAreSteppedAloneTwoSegmentsAreO
   EXPECT_TRUE(SameBits(together.state(), apart.state()));
 }
 
-// Semantics GLOBAL rests on this (docs/optimizers.md, "Every row in every step").
+// Semantics GLOBAL depends on this (docs/optimizers.md, "Every row in every step").
 TEST_P(SparseOptimizerConformanceTest, ZeroGradientsChangeWhatTheIdleStepSays) {
   using IdleStep = SparseOptimizer::IdleStep;
   constexpr int kSteps = 25;
@@ -229,7 +229,7 @@ TEST_P(SparseOptimizerConformanceTest, ManyRowsThatOnlyDecayGetTheBitsOfOneStepE
       float* const row = rows.data() + r * stride;
       optimizer_->InitState(absl::MakeSpan(row + dim + 2, state_size));
       SplitMix64 random(r);
-      // A row that was stepped more often than the one before.
+      // Each row is stepped once more than the one before.
       for (size_t step = 0; step <= r; ++step) {
         std::vector<float> gradient(dim);
         for (float& g : gradient) g = static_cast<float>(random.NextDouble() - 0.5);

@@ -113,11 +113,11 @@ void EmbeddingTable::AddSquares(absl::Span<const uint64_t> keys, absl::Span<cons
   });
 }
 
-void EmbeddingTable::AddSquaresOfOthers(int shard, const StepContext& context,
-                                        ExactSum* squares) const {
-  CHECK(others_have_gradients()) << config_.name();
+void EmbeddingTable::AddIdleSquares(int shard, const StepContext& context,
+                                    ExactSum* squares) const {
+  CHECK(idle_rows_have_gradients()) << config_.name();
   RowUpdater::Step step(updater_, context, OwnStep(context.step));
-  shards_[static_cast<size_t>(shard)]->AddSquaresOfOthers(&step, squares);
+  shards_[static_cast<size_t>(shard)]->AddIdleSquares(&step, squares);
 }
 
 int64_t EmbeddingTable::Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
@@ -142,7 +142,7 @@ void EmbeddingTable::SweepShard(int shard, const StepContext& context) {
 
 int64_t EmbeddingTable::CreateRows(absl::Span<const uint64_t> keys) {
   int64_t created = 0;
-  // As old as the other rows. A frozen table has no step of its own after the first.
+  // New rows are made as old as the others: a frozen table takes no step after first_step_.
   const RowUpdater::Step step(updater_, StepContext(), OwnStep(first_step_));
   ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
     created += shard.CreateRows(keys, positions, step);
@@ -199,7 +199,7 @@ void EmbeddingTable::AppendRows(absl::Span<const uint64_t> keys, absl::Span<cons
   const size_t num_floats = layout().num_floats();
   CHECK(rows.size() == keys.size() * num_floats) << rows.size();
   run->resize(shards_.size());
-  // Ascending keys: those of one partition, so of one shard, lie together.
+  // Keys ascend, so those of one partition, and hence of one shard, are adjacent.
   for (size_t begin = 0, end; begin < keys.size(); begin = end) {
     const int partition = PartitionOf(keys[begin]);
     for (end = begin + 1; end < keys.size() && PartitionOf(keys[end]) == partition;) ++end;

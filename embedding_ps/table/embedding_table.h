@@ -66,24 +66,26 @@ class EmbeddingTable {
   bool needs_sweep(bool finite = true) const {
     return updater_.needs_sweep(finite) && !config_.frozen();
   }
-  // The step of those rows of a shard that no Update has stepped since the shard's last sweep, with
-  // a gradient of 0; if it is not finite, no value changes, and rows do not miss it. Shards may be
-  // swept at the same time. REQUIRES: needs_sweep(context.finite), no Update is running
+  // Steps, with a gradient of 0, the rows of a shard that no Update has stepped since the shard's
+  // last sweep. If the step is not finite, no value changes, and the rows do not count it as
+  // missed. Shards may be swept at the same time. REQUIRES: needs_sweep(context.finite), no Update
+  // is running
   void SweepShard(int shard, const StepContext& context);
 
   // Adds the squares of the gradients that Update would hand to the optimizers, with the same
-  // arguments and a clip_factor of 1. Nothing if they are not clipped together
+  // arguments and a clip_factor of 1. Adds nothing if they are not clipped together
   // (RowUpdater::is_clipped) or the table is frozen. No row changes. REQUIRES: as Update
   void AddSquares(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                   absl::Span<const uint32_t> sample_counts, const StepContext& context,
                   ExactSum* squares) const;
-  // The same of SweepShard, for the rows that AddSquares has left out since the last call.
-  // REQUIRES: others_have_gradients(); AddSquares has run for all keys of the step, and Update has
-  // not
-  void AddSquaresOfOthers(int shard, const StepContext& context, ExactSum* squares) const;
-  // Whether the rows that no sample holds have such gradients as well: of L2 of mode DENSE.
-  bool others_have_gradients() const {
-    return updater_.others_have_gradients() && !config_.frozen();
+  // Adds the squares of the gradients that SweepShard would hand to the optimizers for the idle
+  // rows, those that no AddSquares has seen since the last call. REQUIRES:
+  // idle_rows_have_gradients(); AddSquares has run for all keys of the step, and Update has not
+  void AddIdleSquares(int shard, const StepContext& context, ExactSum* squares) const;
+  // Whether idle rows, which no sample of a step holds, have gradients too: those of L2 in mode
+  // DENSE.
+  bool idle_rows_have_gradients() const {
+    return updater_.idle_rows_have_gradients() && !config_.frozen();
   }
 
   // Creates the rows of those `keys` that have none, as an Update of the first step does before it
@@ -100,9 +102,9 @@ class EmbeddingTable {
   // Forgets all rows, and the cut under way.
   void Clear();
 
-  // Marks all rows, in time that does not depend on their number, and returns the number of the
-  // cut. A cut under way is given up. Rows are copied out within `budget`. REQUIRES: no other call
-  // that changes rows is running, or the cut is of one moment for each row only
+  // Begins a cut of all rows, in time that does not depend on their number, and returns its number.
+  // A cut under way is abandoned. Rows are copied out within `budget`. REQUIRES: no other call that
+  // changes rows is running; otherwise the cut has each row at one moment, but not all at the same
   uint64_t BeginCut(const std::shared_ptr<CopyBudget>& budget);
   // Reads the next rows of a partition, by ascending keys: at most TableShard::kMaxCutRows and at
   // most `max_rows`, to keys[*num_rows] and rows[*num_rows, num_floats]. kGone if another cut was
@@ -123,7 +125,7 @@ class EmbeddingTable {
   absl::Status IndexShard(int shard, absl::Span<const Run* const> runs);
   int num_shards() const { return static_cast<int>(shards_.size()); }
 
-  int64_t rows() const;   // approximate while updates run, as the next
+  int64_t rows() const;   // approximate while updates run; so is bytes()
   int64_t bytes() const;  // index, metadata and committed rows
 
  private:
@@ -142,7 +144,7 @@ class EmbeddingTable {
   const RowUpdater updater_;
   const int64_t first_step_, frozen_steps_;
   const int first_partition_, last_partition_;
-  std::vector<uint16_t> shard_of_partition_;  // shards_.size(): the table may not hold it
+  std::vector<uint16_t> shard_of_partition_;  // shards_.size(): not of this process
   std::atomic<uint64_t> last_cut_{0};
   std::vector<std::unique_ptr<TableShard>> shards_;
 };

@@ -96,7 +96,7 @@ TEST(EmbeddingTableTest, RowBelongsToItsKeyWhateverElseIsAbsent) {
   for (uint64_t i = 0; i < 500; ++i) keys.push_back(Mix64(i));
   const std::vector<float> gradients = Gradients(keys.size(), 3);
   table->Update(keys, gradients, {}, StepContext());
-  // Present and absent keys in turn, backwards.
+  // Present and absent keys alternate, in descending order of their ids.
   std::vector<uint64_t> asked;
   for (uint64_t i = 500; i-- > 0;) {
     asked.push_back(Mix64(i));
@@ -152,8 +152,8 @@ TEST(EmbeddingTableTest, BitsDoNotDependOnShardsOrOrderOfKeys) {
   EXPECT_EQ(Look(*a, keys).values, Look(*b, keys).values);
 }
 
-// The table against a plain map of rows stepped by the same RowUpdater, under random calls, through
-// growth.
+// Compares the table with a plain map of rows stepped by the same RowUpdater, under random calls,
+// while the table grows.
 TEST(EmbeddingTableTest, BehavesAsAMapOfRows) {
   for (const int shards : {1, 3, 16}) {
     const auto table = NewTable(shards);
@@ -231,7 +231,7 @@ TEST(EmbeddingTableTest, BytesPerRowStayWithinTheBudget) {
   for (uint64_t i = 0; i < 100000; ++i) keys.push_back(Mix64(i));
   table->Update(keys, Gradients(keys.size(), 1), {}, StepContext());
   const double row_bytes = static_cast<double>(table->layout().stride_bytes());
-  // 24 of index and metadata, and the rest of a huge page a shard.
+  // 24 bytes a row of index and metadata, and a huge page in each shard that is not full.
   EXPECT_LE(static_cast<double>(table->bytes()), 1e5 * (row_bytes + 24) + 2 * 2097152);
 }
 
@@ -251,7 +251,7 @@ TEST(EmbeddingTableTest, ShardsGrowOneAfterAnotherSoThatARowCostsAboutTheSameAtA
     table->CreateRows(keys);
     const int64_t rows = table->rows();
     if (rows < 300000) continue;
-    // The rows of a shard fit its small pages: what is beside them is the index.
+    // The rows of a shard fit in its small pages, so all other bytes are the index.
     ASSERT_LE(static_cast<double>(table->bytes() - rows * stride) / static_cast<double>(rows), 22.4)
         << rows << " rows";
   }

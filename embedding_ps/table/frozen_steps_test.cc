@@ -1,4 +1,4 @@
-// A table that was frozen for some steps goes on as if they had not been.
+// A table that was frozen for some steps continues as if those steps had not happened.
 
 #include <memory>
 #include <string>
@@ -34,7 +34,7 @@ std::vector<float> RowsOf(const EmbeddingTable& table, const std::vector<uint64_
   return rows;
 }
 
-// The rows that another generation has saved.
+// Copies all rows, as when a generation loads what another has saved.
 void TakeRows(const EmbeddingTable& from, EmbeddingTable* to) {
   const std::vector<uint64_t> keys = from.Keys(0, kNumPartitions - 1);
   to->WriteRows(keys, RowsOf(from, keys));
@@ -88,7 +88,8 @@ TEST_P(FrozenStepsTest, RowsHaveNotMissedThem) {
   }
 }
 
-// As old as the others: with semantics GLOBAL every row has made every step of its table.
+// A row created while the table is frozen is as old as the others: with semantics GLOBAL every row
+// has taken every step of its table.
 TEST_P(FrozenStepsTest, ARowThatWasCreatedMeanwhileIsAsOldAsTheTable) {
   const TableConfig config = Config(/*global=*/true);
   TableConfig frozen_config = config;

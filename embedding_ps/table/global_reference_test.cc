@@ -57,7 +57,7 @@ struct Reference {
       }
       case SparseOptimizerConfig::kSgdL1: {
         const double l1 = config.sgd_l1().l1();
-        a += rate * l1;  // owed by all
+        a += rate * l1;  // all weights owe it
         const double z = w - rate * g;
         if (z > 0) w = std::max(0.0, z - (a + b));
         if (z < 0) w = std::min(0.0, z + (a - b));
@@ -142,7 +142,7 @@ TEST_P(GlobalReferenceTest, FollowsAReferenceThatStepsEveryRowInEveryStep) {
   }
   SplitMix64 random(3);
   for (int step = 0; step < kSteps; ++step) {
-    // Row r is held by a share of the steps that falls with r; the last one is seen late.
+    // The larger r, the fewer steps hold row r; the last row first appears late.
     std::vector<uint64_t> held;
     std::vector<float> gradients;
     std::vector<double> gradient_of(wanted.size());

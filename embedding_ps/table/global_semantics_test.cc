@@ -1,4 +1,4 @@
-// What a table with semantics GLOBAL does beside following its reference
+// Properties of a table with semantics GLOBAL other than that it follows its reference
 // (global_reference_test.cc).
 
 #include <cmath>
@@ -36,7 +36,7 @@ TEST(GlobalSemanticsTest, OnlyRulesThatMoveValuesWithoutGradientsNeedASweep) {
   }
 }
 
-// A cut is made for one layout, and says which by the fingerprint.
+// A cut is of one row layout, which its fingerprint identifies.
 TEST(GlobalSemanticsTest, RowsOfAnotherLengthHaveAnotherFingerprint) {
   const auto* oneof = SparseOptimizerConfig::descriptor()->FindOneofByName("kind");
   std::vector<std::string> rules = {"rmsprop { momentum: 0.5 }", "rmsprop { centred: true }"};
@@ -207,7 +207,7 @@ TEST(GlobalSemanticsTest, CowClipOfAnUntouchedRowCountsOneSample) {
   for (const float value : ValuesOf(*table, {7})) EXPECT_FLOAT_EQ(value, -3) << "L2 is not clipped";
 }
 
-// Whatever the writer has come to when a sweep changes all rows.
+// This holds wherever the writer is when a sweep changes all rows.
 TEST(GlobalSemanticsTest, ACutUnderWayKeepsTheRowsOfBeforeTheSweep) {
   TableConfig config = ConfigOf({"adam", "adam {}"});
   SplitMix64 random(4);
@@ -263,7 +263,7 @@ TEST(GlobalSemanticsTest, ASweepThatNeedsMoreCopiesThanTheBudgetHasGivesTheCutUp
   EXPECT_EQ(table->ReadCut(cut, 0, 1, &key, row.data(), &n), CutRead::kGone);
 }
 
-// As if it had been there from the beginning: Adam's t counts every step.
+// The row is as if it had existed from the beginning: Adam's t counts every step.
 TEST(GlobalSemanticsTest, ARowThatIsBornLateHasTheBiasCorrectionOfItsStep) {
   TableConfig config = ConfigOf({"adam", "adam {}"});
   config.mutable_segments(0)->mutable_initializer()->mutable_constant()->set_value(0);

@@ -45,7 +45,7 @@ class RowArena {
                                     (row & chunk_mask_) * stride_bytes_);
   }
 
-  // How many rows, from `row` on, lie one after the other without a gap but the stride's.
+  // How many rows, from `row` on, are in the same chunk, so one stride apart.
   uint32_t RowsInChunk(uint32_t row) const { return chunk_mask_ + 1 - (row & chunk_mask_); }
 
   // Forgets all rows and returns their memory.

@@ -60,7 +60,7 @@ TEST(RowArenaTest, AFirstRowWithinTheHugePageCommitsNothingBeforeIt) {
   EXPECT_EQ(arena.Add(), first);
 }
 
-// As the shards of a table: about as many rows each.
+// Like the shards of a table, all arenas hold about the same number of rows.
 TEST(RowArenaTest, ArenasOfSpreadPhasesWasteHalfAHugePageEachOnAverage) {
   constexpr int kArenas = 16;
   std::vector<RowArena> arenas;

@@ -46,8 +46,8 @@ void RowIndex::Allocate(size_t home_lines, size_t overflow_lines) {
 void RowIndex::Insert(uint64_t ordinal, uint32_t row, uint8_t mark) {
   if (size_ >= max_size_) Grow();
   while (true) {
-    // Slots are sorted by ordinal: find the place, then move the run of taken slots behind it up by
-    // one, into the first empty slot.
+    // Slots are sorted by ordinal: find the place, then move the run of taken slots from there on
+    // up by one, into the first empty slot.
     Slot* place = slots_ + HomeLine(ordinal) * kLineSlots;
     while (place->inverse > ~ordinal) ++place;
     Slot* empty = place;
@@ -87,7 +87,7 @@ void RowIndex::Append(uint64_t ordinal, uint32_t row) {
   while (!Place(slot)) Resize(home_lines_, 2 * overflow_lines_);
 }
 
-// Puts the slot of the largest ordinal so far behind all others. False if no room is left.
+// Appends `slot`, whose ordinal is the largest so far. False if no room is left.
 bool RowIndex::Place(const Slot& slot) {
   const size_t at = std::max(end_, HomeLine(slot.ordinal()) * kLineSlots);
   if (at + kLineSlots >= num_slots_) return false;
@@ -97,7 +97,7 @@ bool RowIndex::Place(const Slot& slot) {
   return true;
 }
 
-// To the next capacity of the phase, also from a reserved one in between.
+// Grows to the next capacity of this phase, even from a reserved capacity between two of them.
 void RowIndex::Grow() {
   while (static_cast<size_t>(next_home_lines_) <= home_lines_) next_home_lines_ *= kGrowth;
   Resize(static_cast<size_t>(next_home_lines_), overflow_lines_);
@@ -115,7 +115,8 @@ void RowIndex::Resize(size_t home_lines, size_t overflow_lines) {
   }
 }
 
-// With the marks: a cut goes on while the index grows. False if `to` has too few overflow lines.
+// Copies the marks, too, because a cut goes on while the index grows. False if `to` has too few
+// overflow lines.
 bool RowIndex::CopyTo(RowIndex* to) const {
   for (const Slot* slot = slots_; slot != slots_ + end_; ++slot) {
     if (slot->row_plus_one != 0 && !to->Place(*slot)) return false;

@@ -23,7 +23,7 @@ namespace satrap {
 
 class RowIndex {
  public:
-  // Neither is a row number: those are below both.
+  // Neither is a row number: all row numbers are smaller.
   static constexpr uint32_t kAbsent = 0xffffffff;
   static constexpr uint32_t kFurther = 0xfffffffe;
 
@@ -61,7 +61,8 @@ class RowIndex {
     }
     return row;
   }
-  // The same, with what is kept of the row; null if absent. Good until the next Insert or Append.
+  // As Find, but returns the slot, with the row's mark; null if absent. Valid until the next Insert
+  // or Append.
   Slot* FindSlot(uint64_t ordinal) {
     Slot* slot = slots_ + HomeLine(ordinal) * kLineSlots;
     while (slot->inverse > ~ordinal) ++slot;
@@ -92,7 +93,7 @@ class RowIndex {
   // REQUIRES: Find(ordinal) == kAbsent, row < kFurther
   void Insert(uint64_t ordinal, uint32_t row, uint8_t mark = 0);
 
-  // Makes room for `rows` in all, at the capacity that so many inserts would have led to.
+  // Makes room for `rows` in all: grows to the capacity that this many inserts would have led to.
   void Expect(size_t rows);
   // As Insert, for the largest ordinal so far: writes one slot and searches nothing.
   // REQUIRES: ordinal is above all that the index holds

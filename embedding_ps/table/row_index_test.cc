@@ -45,8 +45,8 @@ TEST(RowIndexTest, EveryOrdinalIsLegal) {
   EXPECT_EQ(index.FindSlot(2), nullptr);
 }
 
-// All keys of a run that ends the array: the overflow lines fill, and the index grows before its
-// load asks for it.
+// All ordinals are near the largest one, so the overflow lines fill, and the index grows before its
+// load requires it.
 TEST(RowIndexTest, OrdinalsThatCrowdAtTheEndFindRoom) {
   RowIndex index;
   for (uint32_t i = 0; i < 2000; ++i) index.Insert(~uint64_t{0} - 7 * i, i);
@@ -76,7 +76,7 @@ TEST(RowIndexTest, WalkVisitsTheOrdinalsOfARangeOnceAscending) {
     const uint64_t end = static_cast<uint64_t>(partitions) << 52;  // 0: 2^64
     std::set<uint64_t> ordinals;
     for (uint32_t i = 0; i < 3000; ++i) {
-      // Crowded at both ends of the range, too.
+      // The ordinals crowd at both ends of the range, too.
       uint64_t ordinal = i % 3 == 0 ? i : i % 3 == 1 ? end - 1 - i : random.Next();
       if (end != 0) ordinal %= end;
       if (!ordinals.insert(ordinal).second) continue;
@@ -150,7 +150,7 @@ TEST(RowIndexTest, CostsLessThan24BytesARowOnceItIsLarge) {
   }
 }
 
-// As the shards of a table: about as many rows each.
+// Like the shards of a table, all indexes hold about the same number of rows.
 TEST(RowIndexTest, IndexesOfSpreadPhasesCostTheMeanBytesARowAtAnySize) {
   constexpr int kIndexes = 16;
   std::vector<RowIndex> indexes;

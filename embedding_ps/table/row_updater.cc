@@ -100,7 +100,7 @@ int RowUpdater::LastStepOffset(const TableConfig& config, int segment) const {
   const RowLayout::Segment& at = layout_.segments()[segment];
   const SegmentPolicy& policy = segments_[segment];
   if (policy.keeps_last_step) return at.state_offset + at.state_size - 1;
-  // The last float of its state is the row's last step (sgd_l1.cc).
+  // With sgd_l1 the last float of the state is the row's last step (sgd_l1.cc).
   if (!config.segments(segment).optimizer().has_sgd_l1()) return kNoOffset;
   return at.state_offset + policy.optimizer_state_size - 1;
 }
@@ -179,8 +179,8 @@ void RowUpdater::Step::StepOptimizer(const FusedSegments& fused, float learning_
   if (fused.has_bound) fused.rule->Bound(values, fused.dim);
 }
 
-// For rules whose values do not move meanwhile: the state ages by the steps that the row has
-// missed.
+// Ages the state by the steps that the row has missed. For rules whose values those steps do not
+// move.
 void RowUpdater::Step::CatchUp(const FusedSegments& fused, float* row) const {
   float& last_step = row[fused.last_step_offset];
   const int64_t missed = StepsPassed(last_step, context_.step) - 1;
@@ -194,7 +194,7 @@ void RowUpdater::Step::CatchUp(const FusedSegments& fused, float* row) const {
 void RowUpdater::Step::AgeNewRow(float* row) const {
   if (!updater_.is_global_ || context_.step == 0) return;
   for (const FusedSegments& fused : updater_.fused_) {
-    // The others have no state that ages, or catch up when they are stepped.
+    // Other segments have no state that ages, or catch up when they are stepped.
     if (!fused.needs_sweep) continue;
     fused.optimizer->AgeState(context_.step,
                               absl::MakeSpan(row + fused.state_offset, fused.optimizer_state_size));
@@ -207,7 +207,8 @@ void RowUpdater::Step::Sweep(float* rows, size_t stride, size_t count) {
     return;
   }
   context_.sample_count = 0;
-  // Segment by segment: so many rows stay in the first cache until their last segment is done.
+  // Rows are swept in blocks, segment by segment. A block of this size stays in the L1 cache until
+  // its last segment is done.
   constexpr size_t kCachedFloats = 4096;
   const size_t rows_at_once = std::max<size_t>(kCachedFloats / stride, 1);
   for (size_t at = 0; at < count; at += rows_at_once) {
@@ -218,8 +219,8 @@ void RowUpdater::Step::Sweep(float* rows, size_t stride, size_t count) {
       const float rate = *learning_rate++;
       if (!fused.needs_sweep) continue;
       context_.learning_rate = rate;
-      if (fused.rule->OnlyDecaysOthers() &&
-          fused.optimizer->StepDecayed(context_, fused.rule->L2OfOthers(), clip_factor_,
+      if (fused.rule->OnlyDecaysIdleRows() &&
+          fused.optimizer->StepDecayed(context_, fused.rule->L2OfIdleRows(), clip_factor_,
                                        {first + fused.value_offset, first + fused.state_offset,
                                         static_cast<size_t>(fused.dim), stride, n})) {
         continue;
@@ -254,11 +255,11 @@ absl::Span<float> RowUpdater::Step::NormalisedOf(const FusedSegments& fused) {
   return absl::MakeSpan(normalised_.data() + fused.value_offset, fused.dim);
 }
 
-double RowUpdater::Step::SquaresOfOther(float* row) {
+double RowUpdater::Step::IdleSquares(float* row) {
   context_.sample_count = 0;
   double squares = 0;
   for (const FusedSegments& fused : updater_.fused_) {
-    // Rules of this mode note nothing in the row.
+    // Preparing them does not change the row: only L2 of mode TOUCHED records its step there.
     if (!fused.rule->IsDense()) continue;
     PrepareSegment(fused, zeros_.data(), row);
     for (const float value : NormalisedOf(fused)) squares += static_cast<double>(value) * value;
@@ -268,7 +269,8 @@ double RowUpdater::Step::SquaresOfOther(float* row) {
 
 double RowUpdater::Step::Squares(uint64_t key, const float* gradient,
                                  absl::optional<uint32_t> sample_count, const float* row) {
-  // A copy: Prepare notes in the row that L2 was added, which belongs to the step itself.
+  // Works on a copy, because Prepare records in the row that L2 was added, which only the step
+  // itself may do.
   copy_.resize(updater_.layout_.num_floats());
   if (row == nullptr) {
     updater_.InitRow(key, copy_.data());
@@ -277,7 +279,8 @@ double RowUpdater::Step::Squares(uint64_t key, const float* gradient,
   }
   context_.sample_count = sample_count;
   Prepare(gradient, copy_.data());
-  // In the order of the values, so that the sum of a row has the same bits wherever it is made.
+  // Summed in the order of the values, so that the sum of a row has the same bits wherever it is
+  // made.
   double squares = 0;
   for (const float value : normalised_) squares += static_cast<double>(value) * value;
   return squares;

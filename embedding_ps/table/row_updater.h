@@ -30,27 +30,28 @@ class RowUpdater {
   // Not thread-safe.
   class Step {
    public:
-    // `update`: the fields of the update; the others are overwritten for each key and segment. Its
-    // schedule is that of the run's step; rows count `own_step`, the same less the steps in which
-    // their table was frozen.
+    // `update`: the fields of the update; the others are overwritten for each key and segment. The
+    // learning rate schedule follows update.step, the run's step. Rows count `own_step`, which
+    // leaves out the steps in which their table was frozen.
     Step(const RowUpdater& updater, const StepContext& update, int64_t own_step);
     // Applies the step of `gradient` [num_values], a sum over samples, to `row`: each segment's
     // rule (segment_rule.h) and optimizer.
     // REQUIRES: sample_count is known if needs_sample_counts()
     void Apply(const float* gradient, absl::optional<uint32_t> sample_count, float* row);
-    // Makes a row that was just created what it would be if it had been there from step 0 on. Of
-    // semantics GLOBAL; otherwise nothing happens.
+    // Brings a row that was just created to what it would be if it had existed from step 0 on. Does
+    // nothing unless semantics are GLOBAL.
     void AgeNewRow(float* row) const;
-    // The step of `count` rows that no sample holds, `stride` floats apart: of the segments that
-    // need a sweep, with a gradient of 0. If the step is not finite: makes the rows not miss it.
-    // REQUIRES: needs_sweep(finite)
+    // Takes the step, with a gradient of 0, for `count` rows that no sample holds, `stride` floats
+    // apart, in the segments that need a sweep. If the step is not finite, the rows only record
+    // that they have not missed it. REQUIRES: needs_sweep(finite)
     void Sweep(float* rows, size_t stride, size_t count);
-    // The squares, summed, of what the optimizers would take of `gradient` with a clip_factor of 1.
-    // `row` is not changed; null: it is absent. REQUIRES: as Apply
+    // The sum of the squares of what the optimizers would get for `gradient` with a clip_factor of
+    // 1. `row` is not changed; null if the row is absent. REQUIRES: as Apply
     double Squares(uint64_t key, const float* gradient, absl::optional<uint32_t> sample_count,
                    const float* row);
-    // The same of a row that no sample holds. Never changes it. REQUIRES: others_have_gradients()
-    double SquaresOfOther(float* row);
+    // As Squares, for an idle row, which no sample holds. Does not change it. REQUIRES:
+    // idle_rows_have_gradients()
+    double IdleSquares(float* row);
 
    private:
     void Prepare(const float* gradient, float* row);
@@ -82,14 +83,14 @@ class RowUpdater {
   bool needs_sample_counts() const { return needs_sample_counts_; }
   // Whether a segment's rule needs StepContext.part_share.
   bool needs_part_share() const { return needs_part_share_; }
-  // Whether rows that no sample of a step holds have to be stepped in it (semantics GLOBAL); if it
-  // is not finite, whether rows would take it for one that they have missed.
+  // Whether rows that no sample of a step holds have to be stepped in it, too (semantics GLOBAL).
+  // For a step that is not finite: whether rows would otherwise count it as missed.
   bool needs_sweep(bool finite) const { return finite ? needs_sweep_ : has_last_step_; }
-  // Whether gradients count in the norm of JobConfig.gradient_clip_norm, and are multiplied by its
-  // factor: not in tables that count, whose gradients are not divided either.
+  // Whether gradients count in the norm of JobConfig.gradient_clip_norm and are multiplied by its
+  // factor. Not with normalisation NONE, where they are not divided by the normalizer either.
   bool is_clipped() const { return normalises_; }
-  // Whether rows that no sample of a step holds have such gradients, too.
-  bool others_have_gradients() const { return is_clipped() && is_global_ && is_dense_; }
+  // Whether rows that no sample of a step holds have gradients that count in this norm, too.
+  bool idle_rows_have_gradients() const { return is_clipped() && is_global_ && is_dense_; }
 
   // Writes the initial values [num_values] of the row of `key`.
   void InitValues(uint64_t key, float* values) const;
@@ -132,12 +133,12 @@ class RowUpdater {
   bool needs_sample_counts_ = false;
   bool needs_part_share_ = false;
   bool is_global_ = false;
-  bool is_dense_ = false;       // the rule of any segment
-  bool needs_sweep_ = false;    // of any segment
-  bool has_last_step_ = false;  // semantics GLOBAL; of any segment
+  bool is_dense_ = false;       // whether the rule of any segment is
+  bool needs_sweep_ = false;    // whether any segment does
+  bool has_last_step_ = false;  // whether any segment has one; only with semantics GLOBAL
   LearningRateSchedule schedule_;
-  bool normalises_ = true;       // divides by the step's normalizer
-  bool only_normalises_ = true;  // and no rule does more
+  bool normalises_ = true;       // gradients are divided by the step's normalizer
+  bool only_normalises_ = true;  // no rule does more than that
 };
 
 }  // namespace satrap

@@ -67,7 +67,7 @@ TEST(RowUpdaterTest, L2IsOfASegment) {
   EXPECT_EQ(Stepped(config, context, {0, 2, 0}), (std::vector<float>{0.5f, -0.5f, 1, 1}))
       << "the last float is the number of the step";
   config.mutable_segments(1)->set_l2(1);
-  // Held by one sample of a batch of two.
+  // The row is held by one sample of a batch of two.
   EXPECT_EQ(Stepped(config, context, {0, 2, 0}), (std::vector<float>{0.5f, -0.5f, 0.75f, 1}));
 }
 

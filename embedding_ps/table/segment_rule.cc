@@ -85,15 +85,15 @@ void SegmentRule::Prepare(const StepContext& context, float inverse_normalizer,
                           const float* gradient, const float* values, float* l2_step,
                           float* prepared, size_t dim) const {
   const float l2 = L2Of(context, inverse_normalizer, l2_step);
-  // The two forms of CowClip differ in whether L2 is in what they clip.
+  // The two forms of CowClip differ in whether they clip L2 along with the gradient.
   const bool l2_last = cow_clips_ && form_ == CowClipConfig::PAPER;
   if (l2 > 0 && !l2_last) {
     ScaleAndDecay(inverse_normalizer, gradient, l2, values, prepared, dim);
   } else {
     Scale(inverse_normalizer, gradient, prepared, dim);
   }
-  // Most rows of a sweep have no sample, so a norm of 0 that no limit changes; two norms would cost
-  // more than the rest of the rule.
+  // Most rows of a sweep have no sample: their norm is 0, which no limit changes, and two norms
+  // would cost more than the rest of the rule.
   const bool is_zero = l2_last && context.sample_count == 0u;
   if (cow_clips_ && !is_zero) ScaleDownTo(CowLimit(context, values, dim), prepared, dim);
   if (l2 > 0 && l2_last) AddDecay(l2, values, prepared, dim);

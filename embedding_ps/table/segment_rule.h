@@ -32,17 +32,17 @@ class SegmentRule {
   // Whether the row keeps one more float for the segment, which begins at 0: the last step that
   // added L2 (row_step.h).
   bool KeepsL2Step() const { return l2_mode_ == SegmentConfig::TOUCHED; }
-  // Whether the gradient of a row that no sample holds is the value times L2OfOthers(), and no
+  // Whether the gradient of a row that no sample holds is the value times L2OfIdleRows(), and no
   // bound follows.
-  bool OnlyDecaysOthers() const {
+  bool OnlyDecaysIdleRows() const {
     const bool clips = cow_clips_ && form_ != CowClipConfig::PAPER;
     return clip_norm_ == 0 && weight_bound_ == 0 && !(IsDense() && clips);
   }
-  float L2OfOthers() const { return IsDense() ? l2_ : 0; }
+  float L2OfIdleRows() const { return IsDense() ? l2_ : 0; }
   // Whether a row that no sample holds has a gradient, too.
   bool IsDense() const { return l2_mode_ == SegmentConfig::DENSE; }
 
-  // Writes to `prepared` what the optimizer takes of `gradient`, a sum over samples. All are [dim].
+  // Writes to `prepared` what the optimizer gets for `gradient`, a sum over samples. All are [dim].
   // `l2_step`: the row's float if KeepsL2Step(). A sample_count of 0 says that no sample holds the
   // row: L2 of mode DENSE alone is added then, and CowClip counts one sample, as the released code
   // does. REQUIRES: no overlap; what is needed is known

@@ -1,11 +1,12 @@
 // What a shard knows of a cut that is being written: how far the writer has come in each of its
-// partitions, and the rows that were copied out because they changed before it came to them.
+// partitions, and the rows that were copied out because they changed before the writer reached
+// them.
 //
 // A row belongs to the cut as it was when the cut began. Until the writer has passed it, whoever
 // changes it copies it out first and sets its mark (RowIndex::Slot::mark) to the cut's; a row that
 // is created ahead of the writer gets the same mark, because it belongs to no cut yet. The writer
 // takes rows without the mark from the table and rows with it from the copies, if they are there,
-// and sets the marks that it passes to 0. Behind the writer rows change freely.
+// and sets the marks that it passes to 0. Rows that the writer has passed change freely.
 //
 // Not thread-safe: the shard's lock guards it. A CopyBudget is thread-safe.
 
@@ -28,8 +29,8 @@ class CopyBudget {
  public:
   explicit CopyBudget(int64_t limit_bytes) : left_bytes_(limit_bytes) {}
 
-  // For the copies of `rows`. False if fewer than `bytes` are left: the budget is then exhausted
-  // for good, and the cut with it.
+  // Takes `bytes` for the copies of `rows` rows. False if fewer are left: the budget is then
+  // exhausted for good, and the cut with it.
   bool Take(int64_t rows, int64_t bytes);
   void Return(int64_t bytes) { left_bytes_ += bytes; }
   bool exhausted() const { return exhausted_; }
@@ -51,10 +52,10 @@ class ShardCut {
     uint64_t ordinal;
     uint32_t place;  // of the copy
   };
-  // The partition that is the nth of the shard.
+  // The nth partition of the shard.
   struct Partition {
     uint64_t next = 0;  // low bits of the first ordinal that the writer has not passed; 2^52: ended
-    uint32_t newest = RowArena::kMaxRows;  // place of the newest copy that is not sorted; none
+    uint32_t newest = RowArena::kMaxRows;  // place of the newest unsorted copy; this: none
     std::vector<Copy> sorted;  // copies that are not written yet, the smallest ordinal last
   };
 
@@ -79,15 +80,15 @@ class ShardCut {
   // The nth partition, all its copies sorted.
   Partition& Sorted(int nth);
   const float* RowOf(const Copy& copy) const { return copies_.Row(copy.place) + kHeadFloats; }
-  // The writer has taken the copy: its memory is free.
+  // Frees the memory of a copy that the writer has taken.
   void Release(const Copy& copy);
 
   // Whether the writer has passed every row.
   bool IsRead() const;
 
  private:
-  // What lies before the row in a place of copies_. Copies of a partition, and free places, are
-  // linked: a list for each partition, and no memory beside the places.
+  // Precedes the row in each place of copies_. Copies of a partition, and free places, are linked:
+  // a list for each partition, and no memory beside the places.
   struct Head {
     uint64_t ordinal;
     uint32_t next;  // place, or RowArena::kMaxRows
@@ -102,7 +103,7 @@ class ShardCut {
   const std::shared_ptr<CopyBudget> budget_;
   std::vector<Partition> partitions_;
   RowArena copies_;
-  uint32_t free_ = RowArena::kMaxRows;  // the first of the places that copies have left
+  uint32_t free_ = RowArena::kMaxRows;  // the first place that Release has freed
 };
 
 }  // namespace satrap

@@ -43,7 +43,7 @@ std::unique_ptr<EmbeddingTable> NewTable(int shards) {
   return NewTable(options);
 }
 
-// All rows, by the calls that know nothing of cuts.
+// All rows, read by calls that do not use cuts.
 Rows ContentOf(const EmbeddingTable& table) {
   Rows content;
   const std::vector<uint64_t> keys = table.Keys(0, kNumPartitions - 1);
@@ -73,7 +73,7 @@ class CutReader {
   uint64_t cut() const { return cut_; }
   const Rows& rows() const { return rows_; }
 
-  // Reads on in some partition. False if the cut is gone.
+  // Reads the next rows of some partition. False if the cut is gone.
   bool ReadSome() {
     const size_t at = random_.Below(std::min<size_t>(left_.size(), 8));
     const int partition = left_[at];
@@ -161,7 +161,7 @@ TEST(TableCutTest, IsTheContentAtTheMarkWhateverChangesMeanwhile) {
       if (!abandoned) {
         ASSERT_EQ(reader.rows(), wanted) << "seed " << seed << ", cut " << cut;
       }
-      // Without it, the next mark gives up this cut.
+      // If the cut is not ended here, the next BeginCut abandons it.
       if (random.Below(2) == 0) table->EndCut(reader.cut());
       ChangeSomething(table.get(), num_ids, &random);
     }
@@ -169,7 +169,8 @@ TEST(TableCutTest, IsTheContentAtTheMarkWhateverChangesMeanwhile) {
 }
 
 // A row gets the mark of a cut that is abandoned, and keeps it through any number of cuts that are
-// not read: the mark must not be taken for that of a later one, also when the marks begin again.
+// not read. The mark must not be mistaken for that of a later cut, not even when the marks start
+// over.
 TEST(TableCutTest, TheMarkOfAnAbandonedCutHidesNoRowFromALaterOne) {
   for (int between = 0; between<600; between += between % 256> 250 ? 1 : 7) {
     const auto table = NewTable(3);
@@ -214,7 +215,7 @@ TEST(TableCutTest, ACutThatNeedsMoreCopiesThanItsBudgetIsGone) {
   EXPECT_TRUE(budget->exhausted());
   EXPECT_FALSE(reader.ReadAll());
   table->EndCut(reader.cut());
-  // The next one has all rows.
+  // The next cut has all rows.
   CutReader next(table.get(), 1);
   ASSERT_TRUE(next.ReadAll());
   EXPECT_EQ(next.rows(), ContentOf(*table));

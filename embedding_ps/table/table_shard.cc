@@ -77,9 +77,9 @@ uint32_t TableShard::AddRow(uint64_t ordinal, bool init) {
   return row;
 }
 
-void TableShard::SetHeld(uint32_t row) const {
-  if (row / 64 >= held_.size()) held_.resize(arena_.end_row() / 64 + 1);
-  held_[row / 64] |= uint64_t{1} << (row % 64);
+void TableShard::MarkSeen(uint32_t row) const {
+  if (row / 64 >= seen_.size()) seen_.resize(arena_.end_row() / 64 + 1);
+  seen_[row / 64] |= uint64_t{1} << (row % 64);
 }
 
 void TableShard::Lookup(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
@@ -118,7 +118,7 @@ int64_t TableShard::Update(absl::Span<const uint64_t> keys, absl::Span<const uin
         return row;
       },
       [&](uint32_t position, uint32_t number, float* row) NO_THREAD_SAFETY_ANALYSIS {
-        if (updater_.needs_sweep(/*finite=*/true)) SetHeld(number);
+        if (updater_.needs_sweep(/*finite=*/true)) MarkSeen(number);
         absl::optional<uint32_t> sample_count;
         if (!sample_counts.empty()) sample_count = sample_counts[position];
         step->Apply(gradients + position * num_values, sample_count, row);
@@ -127,29 +127,29 @@ int64_t TableShard::Update(absl::Span<const uint64_t> keys, absl::Span<const uin
 }
 
 template <typename Visitor>
-void TableShard::ForEachOtherRun(Visitor visit) const {
-  // By row numbers, so through memory from its beginning to its end.
+void TableShard::ForEachIdleRun(Visitor visit) const {
+  // In the order of row numbers, so memory is read from beginning to end.
   const uint32_t end = arena_.end_row();
-  held_.resize(end / 64 + 1);
-  const auto held = [this](uint32_t row)
-                        NO_THREAD_SAFETY_ANALYSIS { return held_[row / 64] >> (row % 64) & 1; };
+  seen_.resize(end / 64 + 1);
+  const auto seen = [this](uint32_t row)
+                        NO_THREAD_SAFETY_ANALYSIS { return seen_[row / 64] >> (row % 64) & 1; };
   for (uint32_t row = arena_.first_row(); row < end;) {
-    if (held(row)) {
+    if (seen(row)) {
       ++row;
       continue;
     }
     const uint32_t chunk_end = row + std::min(end - row, arena_.RowsInChunk(row));
     const uint32_t first = row;
-    while (row < chunk_end && !held(row)) ++row;
+    while (row < chunk_end && !seen(row)) ++row;
     visit(arena_.Row(first), row - first);
   }
-  std::fill(held_.begin(), held_.end(), uint64_t{0});
+  std::fill(seen_.begin(), seen_.end(), uint64_t{0});
 }
 
 void TableShard::Sweep(RowUpdater::Step* step) {
   MutexLock lock(&mutex_);
   if (cut_ != nullptr) CopyAllOut();
-  ForEachOtherRun([&](float* rows, size_t count) { step->Sweep(rows, StrideFloats(), count); });
+  ForEachIdleRun([&](float* rows, size_t count) { step->Sweep(rows, StrideFloats(), count); });
 }
 
 void TableShard::AddSquares(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
@@ -161,7 +161,7 @@ void TableShard::AddSquares(absl::Span<const uint64_t> keys, absl::Span<const ui
       keys, positions, updater_.layout().num_floats() * sizeof(float), {gradients, num_values},
       [](uint64_t) { return RowIndex::kAbsent; },
       [&](uint32_t position, uint32_t number, const float* row) NO_THREAD_SAFETY_ANALYSIS {
-        if (row != nullptr && updater_.others_have_gradients()) SetHeld(number);
+        if (row != nullptr && updater_.idle_rows_have_gradients()) MarkSeen(number);
         absl::optional<uint32_t> sample_count;
         if (!sample_counts.empty()) sample_count = sample_counts[position];
         squares->Add(
@@ -169,11 +169,11 @@ void TableShard::AddSquares(absl::Span<const uint64_t> keys, absl::Span<const ui
       });
 }
 
-void TableShard::AddSquaresOfOthers(RowUpdater::Step* step, ExactSum* squares) const {
+void TableShard::AddIdleSquares(RowUpdater::Step* step, ExactSum* squares) const {
   MutexLock lock(&mutex_);
-  ForEachOtherRun([&](float* rows, size_t count) {
+  ForEachIdleRun([&](float* rows, size_t count) {
     for (size_t i = 0; i < count; ++i) {
-      squares->Add(step->SquaresOfOther(rows + i * StrideFloats()));
+      squares->Add(step->IdleSquares(rows + i * StrideFloats()));
     }
   });
 }
@@ -232,7 +232,7 @@ void TableShard::Clear() {
   MutexLock lock(&mutex_);
   index_ = RowIndex(/*reserve_rows=*/0, phase_, order_.num_partitions());
   arena_.Clear();
-  held_.clear();
+  seen_.clear();
   cut_.reset();
   last_mark_ = 0;
 }

@@ -29,11 +29,11 @@ enum class AbsentRows {
   kZeros,          // evaluation
 };
 
-// What ReadCut has come to.
+// The outcome of a ReadCut.
 enum class CutRead {
-  kMore,   // the partition has more rows, perhaps
+  kMore,   // the partition may have more rows
   kEnded,  // all rows of the partition are read
-  kGone,   // the cut is no longer whole or no longer there; what was read is worth nothing
+  kGone,   // the cut is no longer whole or no longer there; what was read is useless
 };
 
 class TableShard {
@@ -60,13 +60,13 @@ class TableShard {
   void AddSquares(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                   const float* gradients, absl::Span<const uint32_t> sample_counts,
                   RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
-  // Adds the squares of the rows that AddSquares has left out since the last call.
-  // REQUIRES: others_have_gradients() of the updater
-  void AddSquaresOfOthers(RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
+  // Adds the squares of the idle rows, which no AddSquares has seen since the last call.
+  // REQUIRES: idle_rows_have_gradients() of the updater
+  void AddIdleSquares(RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
   int64_t CreateRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                      const RowUpdater::Step& step) EXCLUDES(mutex_);
-  // Sweeps the rows that Update has not stepped since the last call. REQUIRES: needs_sweep(finite)
-  // of the updater
+  // Sweeps the idle rows, which no Update has stepped since the last call. REQUIRES:
+  // needs_sweep(finite) of the updater
   void Sweep(RowUpdater::Step* step) EXCLUDES(mutex_);
   void ReadRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                 float* rows) const EXCLUDES(mutex_);
@@ -84,11 +84,11 @@ class TableShard {
   CutRead ReadCut(uint64_t cut, int nth_partition, size_t max_rows, uint64_t* keys, float* rows,
                   size_t* num_rows) EXCLUDES(mutex_);
 
-  // Copies rows into the arena, where no call finds them, and tells in *appended what IndexRows
+  // Copies rows into the arena, where no call finds them, and reports in *appended what IndexRows
   // needs.
   void AppendRows(absl::Span<const uint64_t> keys, const float* rows,
                   std::vector<AppendedRow>* appended) EXCLUDES(mutex_);
-  // Makes the rows of `runs` those of the shard. False, with nothing changed, if the ordinals of
+  // Makes the rows of `runs` visible to all calls. False, with nothing changed, if the ordinals of
   // all runs, one after the other, do not ascend. REQUIRES: the shard has no other rows
   bool IndexRows(absl::Span<const absl::Span<const AppendedRow>> runs) EXCLUDES(mutex_);
 
@@ -113,17 +113,18 @@ class TableShard {
                   Visitor visit) const REQUIRES(mutex_);
   // Creates the row of an absent key: with its initial values and state if `init`, else all zero.
   uint32_t AddRow(uint64_t ordinal, bool init) REQUIRES(mutex_);
-  // Notes that the step holds the row, so that the next ForEachOtherRun leaves it out.
-  void SetHeld(uint32_t row) const REQUIRES(mutex_);
-  // Calls visit(rows, count) for the rows that are not noted, as runs of rows that lie one after
-  // the other, and forgets the notes.
+  // Notes that the step holds the row, so that the next ForEachIdleRun leaves it out.
+  void MarkSeen(uint32_t row) const REQUIRES(mutex_);
+  // Calls visit(rows, count) for the idle rows, those that MarkSeen has not noted, in runs of
+  // adjacent rows. Then forgets the notes. Both the sweep of a step and its squares find idle rows
+  // this way only.
   template <typename Visitor>
-  void ForEachOtherRun(Visitor visit) const REQUIRES(mutex_);
+  void ForEachIdleRun(Visitor visit) const REQUIRES(mutex_);
   size_t StrideFloats() const { return updater_.layout().stride_bytes() / sizeof(float); }
-  // Before rows change: copies out those of them that the cut under way still needs.
+  // Call before rows change: copies out those that the cut under way still needs.
   void CopyOut(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions)
       REQUIRES(mutex_);
-  // The same before every row changes.
+  // As CopyOut, before all rows change.
   void CopyAllOut() REQUIRES(mutex_);
 
   const RowUpdater& updater_;
@@ -132,12 +133,12 @@ class TableShard {
   mutable Mutex mutex_;
   RowIndex index_ GUARDED_BY(mutex_);
   RowArena arena_ GUARDED_BY(mutex_);
-  // A bit for each row number, of those that SetHeld has noted; rows after the end are not. First
-  // for the squares of a step, and again for its Update and sweep. Empty without sweeps.
-  mutable std::vector<uint64_t> held_ GUARDED_BY(mutex_);
+  // Bit i says that MarkSeen has noted row number i; bits past the end count as 0. Used first for
+  // the squares of a step, and again for its Update and sweep. Empty without sweeps.
+  mutable std::vector<uint64_t> seen_ GUARDED_BY(mutex_);
   std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null while none is under way
-  // The mark of the newest cut. Slots have no other mark than 0 and those of cuts that were not
-  // read whole since it was 0.
+  // The mark of the newest cut. Any mark of a slot other than 0 is that of a cut that was begun
+  // since last_mark_ was 0 and was not read whole.
   uint8_t last_mark_ GUARDED_BY(mutex_) = 0;
 };
 

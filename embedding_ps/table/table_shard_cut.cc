@@ -150,7 +150,7 @@ void TableShard::AppendRows(absl::Span<const uint64_t> keys, const float* rows,
     float* to;
     size_t n;
     {
-      // Only the place of the rows needs the lock: nobody else knows of it.
+      // Only finding a place for the rows needs the lock: no other thread knows of that memory yet.
       MutexLock lock(&mutex_);
       if (done == 0) first = arena_.AddRange(static_cast<uint32_t>(keys.size()));
       const uint32_t row = first + static_cast<uint32_t>(done);
@@ -168,7 +168,7 @@ void TableShard::AppendRows(absl::Span<const uint64_t> keys, const float* rows,
     done += n;
   }
   const size_t before = appended->size();
-  // Doubles, as push_back does: a file brings thousands of calls.
+  // Doubles the capacity, as push_back does, because loading a file makes thousands of calls.
   appended->resize(before + keys.size());
   AppendedRow* next = appended->data() + before;
   for (const uint64_t key : keys) *next++ = {order_.OrdinalOf(key), first++};

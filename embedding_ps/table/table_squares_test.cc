@@ -1,5 +1,5 @@
-// The squares of the gradients that a step hands to the optimizers, of rows that it holds and of
-// others.
+// The squares of the gradients that a step hands to the optimizers, both for the rows that it holds
+// and for idle ones.
 
 #include <memory>
 #include <vector>
@@ -71,8 +71,8 @@ double Step(EmbeddingTable* table, int64_t step, float clip_factor) {
   ExactSum squares;
   const std::vector<uint32_t> counts(keys.size(), 2);
   table->AddSquares(keys, gradients, counts, context, &squares);
-  for (int shard = 0; table->others_have_gradients() && shard < table->num_shards(); ++shard) {
-    table->AddSquaresOfOthers(shard, context, &squares);
+  for (int shard = 0; table->idle_rows_have_gradients() && shard < table->num_shards(); ++shard) {
+    table->AddIdleSquares(shard, context, &squares);
   }
   context.clip_factor = clip_factor;
   table->Update(keys, gradients, counts, context);
@@ -85,7 +85,7 @@ double Step(EmbeddingTable* table, int64_t step, float clip_factor) {
 TEST(TableSquaresTest, AreThoseOfTheStepsThatFollowWithoutTheFactor) {
   for (const auto semantics : {TableConfig::LAZY, TableConfig::GLOBAL}) {
     const auto table = NewTable(ConfigOf(semantics), 4);
-    EXPECT_EQ(table->others_have_gradients(), semantics == TableConfig::GLOBAL);
+    EXPECT_EQ(table->idle_rows_have_gradients(), semantics == TableConfig::GLOBAL);
     for (int64_t step = 0; step < 9; ++step) {
       const std::vector<float> before = ValuesOf(*table);
       const double squares = Step(table.get(), step, 0.25f);

@@ -14,11 +14,11 @@
 namespace satrap {
 namespace {
 
-// Draws of a unique sample for each candidate asked for. A log-uniform sample of a tenth of all
-// classes takes some three.
+// Limit on the draws of a unique sample, per candidate requested. A log-uniform sample of a tenth
+// of all classes takes about three.
 constexpr int64_t kMostDrawsPerCandidate = 16;
 
-// A uniform number of [0, n), and how far into its cell the draw fell, in units of 2^-64.
+// A uniform number in [0, n), and how far into its cell the draw fell, in units of 2^-64.
 struct Cell {
   int64_t index;
   uint64_t remainder;
@@ -62,7 +62,7 @@ class UnigramSampler final : public CandidateSampler {
       : CandidateSampler(static_cast<int64_t>(weights.size())), cells_(weights.size()) {
     const double n = static_cast<double>(weights.size());
     std::vector<int64_t> small, large;
-    std::vector<double> share(weights.size());  // of the cell that is still to be filled
+    std::vector<double> share(weights.size());  // of a cell that is still to be assigned
     for (size_t c = 0; c < weights.size(); ++c) {
       cells_[c].probability = static_cast<float>(weights[c] / sum);
       share[c] = weights[c] / sum * n;
@@ -79,8 +79,8 @@ class UnigramSampler final : public CandidateSampler {
         small.push_back(over);
       }
     }
-    // Rounding leaves some cells of one list. Theirs is the whole cell, unless a class that must
-    // never be drawn is among them: it gives its cell to the most frequent one.
+    // Rounding leaves some classes in one of the lists. Each gets its whole cell, unless it must
+    // never be drawn: then its cell goes to the most frequent class.
     const int64_t most_frequent =
         std::max_element(weights.begin(), weights.end()) - weights.begin();
     for (const std::vector<int64_t>* left : {&small, &large}) {
@@ -131,7 +131,7 @@ absl::StatusOr<std::unique_ptr<const CandidateSampler>> NewUnigramSampler(
       return absl::InvalidArgumentError(absl::StrCat("the count of candidate ", c, " is ",
                                                      counts[c], "; expected a finite number >= 0"));
     }
-    // pow(0, 0) is 1, but a class without a count is not there to be drawn.
+    // pow(0, 0) is 1, but a class without a count must not be drawn.
     weights[c] = counts[c] > 0 ? std::pow(counts[c], distortion) : 0;
     sum += weights[c];
   }

@@ -1,10 +1,10 @@
 // Samplers of negative candidates for sampled softmax and NCE: a fixed distribution over the
 // classes 0 .. num_classes - 1, which a candidate list turns into ids.
 //
-// A draw is a function of 64 random bits, so who has the seed and the counters draws the same
-// candidates on every machine. Formulas: Jean, Cho, Memisevic, Bengio, "On Using Very Large Target
-// Vocabulary for Neural Machine Translation" (2015), and the candidate sampling notes of
-// TensorFlow (log-uniform distribution, expected counts of unique sampling).
+// A draw is a function of 64 random bits, so the same seed and counters give the same candidates on
+// every machine. Formulas: Jean, Cho, Memisevic, Bengio, "On Using Very Large Target Vocabulary for
+// Neural Machine Translation" (2015), and the candidate sampling notes of TensorFlow (log-uniform
+// distribution, expected counts of unique sampling).
 //
 // Thread-safe: const.
 
@@ -25,7 +25,7 @@ class CandidateSampler {
   virtual ~CandidateSampler() = default;
 
   int64_t num_classes() const { return num_classes_; }
-  // The class that 64 random bits stand for.
+  // The class that 64 random bits select.
   virtual int64_t Draw(uint64_t bits) const = 0;
   // The probability of a class in one draw. REQUIRES: 0 <= c < num_classes()
   virtual double Probability(int64_t c) const = 0;
@@ -41,33 +41,33 @@ class CandidateSampler {
 std::unique_ptr<const CandidateSampler> NewUniformSampler(int64_t n);
 
 // P(c) = log((c + 2) / (c + 1)) / log(n + 1), close to Zipf's law: classes must be sorted by
-// falling frequency.
+// descending frequency.
 std::unique_ptr<const CandidateSampler> NewLogUniformSampler(int64_t n);
 
-// P(c) = counts[c]^distortion / sum. 1 is the frequency itself, 0 is uniform; word2vec takes .75.
-// A class of count 0 is never drawn, whatever the distortion. Takes 16 bytes a class.
-// INVALID_ARGUMENT if a count is negative or not finite, or if all are 0.
+// P(c) = counts[c]^distortion / sum. A distortion of 1 gives the frequency itself, 0 a uniform
+// distribution; word2vec takes .75. A class of count 0 is never drawn, whatever the distortion.
+// Takes 16 bytes per class. INVALID_ARGUMENT if a count is negative or not finite, or if all are 0.
 absl::StatusOr<std::unique_ptr<const CandidateSampler>> NewUnigramSampler(
     absl::Span<const double> counts, double distortion);
 
 // The candidates of one part, and how they were drawn.
 struct Candidates {
   std::vector<int64_t> classes;  // in the order of the draws
-  int64_t draws = 0;             // unique: repeats included
+  int64_t draws = 0;             // if `unique`, repeats included
   bool unique = false;
 };
 
 // Draws `count` candidates with the random bits (seed, counter, 0), (seed, counter, 1), ...
 //
-// Unique: a class that was drawn before is drawn again, at most 16 * count draws in all. A sampler
-// whose few frequent classes use these up gives fewer candidates than asked for.
+// Unique: a draw of a class that was drawn before is repeated, with at most 16 * count draws in
+// all. A sampler whose few frequent classes use these up gives fewer candidates than asked for.
 // REQUIRES: count >= 0
 Candidates DrawCandidates(const CandidateSampler& sampler, int64_t count, bool unique,
                           uint64_t seed, uint64_t counter);
 
-// log of the expected number of times that `c` is among the candidates: draws P(c); unique
-// 1 - (1 - P(c))^draws, unless nothing was drawn twice, which leaves draws P(c). The class need not
-// be one of the candidates: labels need theirs, too. -infinity for a class that is never drawn.
+// log of the expected number of times that `c` is among the candidates. That number is draws P(c)
+// or, if unique and some class was drawn twice, 1 - (1 - P(c))^draws. `c` need not be one of the
+// candidates, because labels need this, too. -infinity for a class that is never drawn.
 double LogExpectedCount(const CandidateSampler& sampler, const Candidates& candidates, int64_t c);
 
 }  // namespace satrap

@@ -21,7 +21,7 @@ struct NamedSampler {
   std::unique_ptr<const CandidateSampler> sampler;
 };
 
-// Counts that fall as 1 / rank, with a class that does not occur in the middle.
+// Counts that fall as 1 / rank, except for one class in the middle, which does not occur.
 std::vector<double> SomeCounts(int64_t n) {
   std::vector<double> counts(n);
   for (int64_t c = 0; c < n; ++c) counts[c] = c == n / 2 ? 0 : 1000.0 / static_cast<double>(c + 1);
@@ -49,7 +49,7 @@ TEST(CandidateSamplerTest, ProbabilitiesSumToOne) {
   }
 }
 
-// Pearson's statistic over the classes, of which 20 or more draws are expected for each.
+// Uses Pearson's statistic. Each class that can be drawn has 20 or more expected draws.
 TEST(CandidateSamplerTest, DrawsEachClassAsOftenAsItsProbabilitySays) {
   constexpr int64_t kClasses = 50;
   constexpr int64_t kDraws = 200000;
@@ -139,8 +139,8 @@ TEST(DrawCandidatesTest, GivesFewerUniqueCandidatesWhereTheSamplerHasNoMore) {
   EXPECT_EQ(candidates.draws, 160);
 }
 
-// The mean over many parts of how often a class is a candidate, beside the formula's value for the
-// number of draws that each part took.
+// Compares how often a class is a candidate, as the mean over many parts, with the formula's value
+// for the number of draws that each part took.
 TEST(ExpectedCountTest, IsTheMeanNumberOfTimesThatAClassIsACandidate) {
   constexpr int kParts = 4000;
   for (bool unique : {false, true}) {
@@ -156,8 +156,8 @@ TEST(ExpectedCountTest, IsTheMeanNumberOfTimesThatAClassIsACandidate) {
           candidates_expected += count / kParts;
         }
       }
-      // The number of draws of a unique sample depends on what was drawn, which the formula leaves
-      // out: a percent where a third of all classes are drawn.
+      // The number of draws of a unique sample depends on what was drawn. The formula ignores that,
+      // which makes a difference of one percent where a third of all classes are drawn.
       EXPECT_NEAR(candidates_expected, 20, 0.4) << s.name << (unique ? " unique" : "");
       for (int64_t c = 0; c < 60; ++c) {
         EXPECT_NEAR(found[c], expected[c], 0.05 * expected[c] + 0.02)

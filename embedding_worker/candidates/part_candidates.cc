@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<const CandidateSource>> CandidateSource::Create(c
                                                                                CandidateList list) {
   if (!NeedsCandidateList(job)) return nullptr;
   const CandidatesConfig& config = job.model().candidates();
-  // One item is every sample's own, so there would be nothing to tell it from.
+  // A single item would be every sample's own, with nothing to distinguish it from.
   if (list.size() < 2) {
     return absl::InvalidArgumentError(absl::StrCat(
         "model.candidates.list: needs at least two items to learn from, and has ", list.size()));

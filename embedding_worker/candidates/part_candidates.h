@@ -1,5 +1,5 @@
-// The candidates of parts: which items are drawn for a part, and log Q of them and of the samples'
-// own items (CandidatesConfig in proto/model.proto).
+// The candidates of parts: the items that are drawn for a part, with their log Q and that of the
+// samples' own items (CandidatesConfig in proto/model.proto).
 //
 // Draws depend on the job's seed and on the part's name: in SYNC on (epoch, lane, seq), so all
 // parts of a batch have the same candidates whatever their number; in HYBRID on the part as well.
@@ -25,22 +25,23 @@ namespace satrap {
 
 struct PartCandidates {
   std::vector<uint64_t> ids;  // in the order of the draws
-  // Empty unless subtract_log_q. Of the expected count in the part's candidates; without draws
-  // (count 0), of the probability.
+  // Both are empty unless subtract_log_q. They are logs of the expected count among the part's
+  // candidates or, without draws (count 0), of the probability.
   std::vector<float> log_q;           // [ids]
   std::vector<float> positive_log_q;  // [samples]
 };
 
 class CandidateSource {
  public:
-  // Null if the job needs no list (NeedsCandidateList): there is nothing to draw.
-  // INVALID_ARGUMENT, naming the field, if the list is empty, has fewer items than `count` and
-  // `unique` asks for, or its counts serve no FIXED_UNIGRAM. REQUIRES: a validated job
+  // Null if the job needs no list (NeedsCandidateList): there is nothing to draw. INVALID_ARGUMENT,
+  // naming the field, if the list is empty, has fewer items than `count` and `unique` require, or
+  // has counts that FIXED_UNIGRAM cannot use. REQUIRES: a validated job
   static absl::StatusOr<std::unique_ptr<const CandidateSource>> Create(const JobConfig& job,
                                                                        CandidateList list);
 
   // Whether this part counts its candidates among the samples that hold a key (L2 of mode
-  // OCCURRENCE, CowClip): once for all parts that have the same, so in SYNC part 0 alone.
+  // OCCURRENCE, CowClip). Parts with the same candidates count them once, so in SYNC only part 0
+  // does.
   bool CountsIn(const PartId& part) const { return !ordered_ || part.part() == 0; }
 
   // `positives`: the item of each sample. One that is not in the list, or that is never drawn, has
@@ -56,7 +57,7 @@ class CandidateSource {
   const uint64_t seed_;
   const std::vector<uint64_t> ids_;  // by class
   const std::unique_ptr<const CandidateSampler> sampler_;
-  absl::flat_hash_map<uint64_t, int64_t> classes_;  // that have a probability, by id
+  absl::flat_hash_map<uint64_t, int64_t> classes_;  // by id; those with P(c) > 0
   int64_t rarest_ = 0;
 };
 

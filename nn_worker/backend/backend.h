@@ -1,15 +1,16 @@
 // A Backend owns a device's memory and runs the operations of the dense network on it. Layers are
-// written once, against this class, and know nothing of the device. Implementations: CpuBackend,
-// and ReferenceBackend for tests; each passes backend_conformance.h.
+// written once, against this class, and know nothing of the device. Implementations: CpuBackend;
+// CpuHalfBackend, which computes with 16-bit values by CpuBackend; DeviceBackend, on a card or on
+// the host's device; and ReferenceBackend for tests. Each passes backend_conformance.h.
 //
 // Memory. The tensors given to a backend view memory of that backend, with the alignment that
 // tensor.h promises. Tensors are F32 unless an operation says otherwise, and its outputs do not
 // overlap its inputs; cpu_half_backend.h says where F16 and BF16 may stand for F32. How the host
-// gets values in and out: device_memory.h. DeferredBackend, for tests, enforces it.
+// gets values in and out: device_memory.h. The host's device enforces it (host_device.h).
 //
 // Order. Operations run one after another in call order, with the plain copies of DeviceMemory; a
-// call may return before. They return no values: sums, counts and flags are written to backend
-// memory.
+// call may return before its operation has run. They return no values: sums, counts and flags are
+// written to backend memory.
 //
 // Control. What differs from step to step, and whether a step applies, is read from a StepControl
 // (step_control.h) in backend memory: `control`, U8 (1, sizeof(StepControl)).
@@ -98,7 +99,7 @@ class Backend : public DeviceMemory,
   // cols)
   virtual void BatchNorm(Tensor x, Tensor sums, float epsilon, Tensor gamma, Tensor beta,
                          Tensor stats, Tensor y) = 0;
-  // The same with given mean and variance, (1, cols) each.
+  // As BatchNorm, with given mean and variance, (1, cols) each.
   virtual void BatchNormFixed(Tensor x, Tensor mean, Tensor variance, float epsilon, Tensor gamma,
                               Tensor beta, Tensor y) = 0;
   // grad_sums: F64 (1, 2 cols) = [sum dy | sum dy xhat].
@@ -130,8 +131,8 @@ class Backend : public DeviceMemory,
   // alone, and its gradients are (samples, row_values). `inverse` is that of `features`.
   virtual void ScatterGradients(absl::Span<const FeatureExchange> features,
                                 const RowInverse& inverse, Tensor gradients) = 0;
-  // Takes the memory in which ScatterGradients of features with `num_ids` ids together works, for
-  // that returns no error. Any thread may call it. RESOURCE_EXHAUSTED.
+  // Takes the memory that ScatterGradients needs for features with `num_ids` ids together, because
+  // ScatterGradients itself returns no error. Any thread may call it. RESOURCE_EXHAUSTED.
   virtual absl::Status ReserveScatter(int64_t /*num_ids*/) { return absl::OkStatus(); }
   // Whether ScatterGradients reads `inverse`: a device makes the sum of each row by itself, in the
   // order of the inverse. Otherwise the caller need not make one.

@@ -1,13 +1,13 @@
 // The memory of a device, as its Backend (backend.h) owns it, and the ways in and out for the host:
 // copies, which every device has, and views, which spare the CPU its copies.
 //
-// Lanes. What is enqueued runs in one of three lanes, and a call may return before it has run. A
-// lane runs in call order. Lanes run beside one another, except where WaitFor orders them. What
+// Queues. What is enqueued runs in one of three queues, and a call may return before it has run. A
+// queue runs in call order. Queues run beside one another, except where WaitFor orders them. What
 // EnqueueBeside enqueues runs in none of them, and Sync does not wait for it.
 //
 // CopyIn and CopyOut go with the operations. Host memory given to CopyIn may be reused when CopyIn
 // returns; host memory given to CopyOut is filled once an event recorded after it has happened, or
-// after the next Sync(). StartCopyIn and StartCopyOut have lanes of their own, copy from and to
+// after the next Sync(). StartCopyIn and StartCopyOut have queues of their own, copy from and to
 // pinned memory only, and leave it in use until such an event.
 //
 // Views. A backend that computes in host memory lets the host and its operations share memory,
@@ -17,7 +17,7 @@
 // Errors. Only calls that return a status can fail. An error of the device ends it: every later
 // Poll returns it. A graph that the device refuses is no such error.
 //
-// Threads. One thread at a time uses a lane. The allocations, NewEvent, IsPinned, DeviceView and
+// Threads. One thread at a time uses a queue. The allocations, NewEvent, IsPinned, DeviceView and
 // Poll are thread-safe, so that one thread can copy the next part in while another trains this one.
 // Sync and HostView belong to the thread of the operations.
 
@@ -36,13 +36,13 @@
 
 namespace satrap {
 
-enum class Lane {
+enum class DeviceQueue {
   kOperations,  // the operations of the backend, CopyIn, CopyOut
   kCopiesIn,    // StartCopyIn
   kCopiesOut    // StartCopyOut
 };
 
-// A point of a lane. Belongs to the backend that made it, and is destroyed before it.
+// A point of a queue. Belongs to the backend that made it, and is destroyed before it.
 class BackendEvent {
  public:
   virtual ~BackendEvent() = default;
@@ -81,16 +81,16 @@ class DeviceMemory {
   virtual void StartCopyOut(Tensor device, absl::Span<uint8_t> pinned) = 0;
 
   virtual absl::StatusOr<std::unique_ptr<BackendEvent>> NewEvent() = 0;
-  // From now on `event` stands for this point of the lane: it has happened when everything that was
-  // enqueued there before has run.
-  virtual void Record(Lane lane, BackendEvent* event) = 0;
-  // What is enqueued in the lane from now on runs after `event`, as it was last recorded at the
+  // From now on `event` stands for this point of the queue: it has happened when everything that
+  // was enqueued there before has run.
+  virtual void Record(DeviceQueue queue, BackendEvent* event) = 0;
+  // What is enqueued in the queue from now on runs after `event`, as it was last recorded at the
   // time of this call. An event that was never recorded has happened.
-  virtual void WaitFor(Lane lane, BackendEvent* event) = 0;
+  virtual void WaitFor(DeviceQueue queue, BackendEvent* event) = 0;
   // Whether `event`, as it was last recorded, has happened. Does not wait.
   virtual absl::StatusOr<bool> Poll(BackendEvent* event) = 0;
-  // Returns when everything so far has run, in all lanes. Cannot be ended early: the path of a step
-  // waits for events instead (AwaitEvent).
+  // Returns when everything so far has run, in all queues. Cannot be ended early: the path of a
+  // step waits for events instead (AwaitEvent).
   virtual void Sync() = 0;
 
   // Where the host reads and writes what lies at `device`; null if it cannot, and then always. The
@@ -109,8 +109,8 @@ class DeviceMemory {
 
   // Graphs of operations cost the host less time than operations one by one. A graph repeats them
   // with the same arguments and lists of tensors, and reads memory as it then is. All three calls
-  // belong to the thread of the operations. The epoch changes whenever lists are written over that
-  // operations of the network have read; it is always -1 if the backend makes no graphs.
+  // belong to the thread of the operations. The epoch changes whenever lists that operations of the
+  // network have read are overwritten; it is always -1 if the backend makes no graphs.
   virtual int64_t GraphEpoch() const { return -1; }
   // Makes a graph of what `enqueue` enqueues, none of which runs. Copies between host and device,
   // events, allocations and lists that no operation of this epoch has read fail a CHECK. Returns

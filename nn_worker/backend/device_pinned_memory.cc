@@ -9,7 +9,8 @@
 namespace satrap {
 namespace {
 
-// A size of Buffers that share their blocks.
+// The size of the block for a Buffer. A block is reused for later Buffers whose blocks have this
+// size.
 size_t BlockBytes(size_t size_bytes) { return std::bit_ceil(std::max<size_t>(size_bytes, 4096)); }
 
 }  // namespace

@@ -46,8 +46,8 @@ class InteractionOperations {
   // y = a * b, element by element, or y += with `add`. b: (n, cols); or (n, 1), which multiplies
   // all of row i; or (1, width), which multiplies each group of every row.   a, y: (n, cols)
   virtual void Multiply(Tensor a, Tensor b, Tensor y, bool add) = 0;
-  // Each row of x is a matrix (x.cols / width, width); that of y becomes its transpose, or is added
-  // to. Its own gradient operation, with x.cols / width.
+  // Each row of x is a matrix (x.cols / width, width); the matrix in that row of y becomes its
+  // transpose, or gets it added. Its own gradient operation, with x.cols / width.
   virtual void Transpose(Tensor x, int64_t width, Tensor y, bool add) = 0;
 
   // For each sample and each m < count: Y_m = scale * A_m B_m, or Y_m += with `add`; A and B are

@@ -29,15 +29,15 @@ class PreparedLinear {
   const Activation activation_;
 };
 
-// The tensors of a layer with the most rows that it will get. Its operations then get the same:
-// only the samples may be fewer, and dx.add another.
+// The tensors of a layer with the most rows that it will get. Its operations then get the same
+// tensors, except that samples may be fewer and dx.add may differ.
 struct LinearSpec {
-  LinearGradArgs args;  // without dy, which is empty then, there are no gradients
+  LinearGradArgs args;  // if dy is empty, there are no gradients
   Tensor bias;          // (1, out), or empty
   // The layer of the same backend whose ReLU made x, if LinearBackward of this layer is the last
   // operation that adds to the gradient of x, and LinearBackward of that layer the only one that
-  // reads it; otherwise null. What dx holds in between is the backend's matter: it may have passed
-  // the ReLU.
+  // reads it; otherwise null. Between the two calls dx holds what suits the backend: it may have
+  // passed the ReLU already.
   PreparedLinear* input_relu = nullptr;
 };
 
@@ -56,7 +56,7 @@ class LinearOperations {
     return std::make_unique<PreparedLinear>(spec.args.activation);
   }
   // Linear and LinearGrad of a prepared layer. REQUIRES: the tensors are those of its spec
-  // (LinearSpec); a LinearForward of the same samples was the last
+  // (LinearSpec); the last LinearForward before a LinearBackward was of the same samples
   virtual void LinearForward(PreparedLinear* layer, Tensor x, Tensor w, Tensor bias, Tensor y) {
     Linear(x, w, bias, layer->activation(), y);
   }

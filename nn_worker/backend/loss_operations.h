@@ -15,8 +15,8 @@
 
 namespace satrap {
 
-// What CandidateLoss takes. Each column of the scores is the score of an item, and one column of
-// each sample is that of its positive.
+// The arguments of CandidateLoss. Each column of the scores is the score of an item, and one column
+// of each sample is that of its positive.
 struct CandidateLossArgs {
   CandidateLossKind kind = CandidateLossKind::kSoftmax;
   // The positive of sample i is column i. False: it is column 0.

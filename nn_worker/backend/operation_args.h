@@ -1,4 +1,4 @@
-// What the operations of a Backend (backend.h) take besides tensors.
+// The arguments of a Backend's operations (backend.h) other than tensors.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_OPERATION_ARGS_H_
 #define SATRAP_NN_WORKER_BACKEND_OPERATION_ARGS_H_

@@ -1,4 +1,4 @@
-// What the operations between the rows of a table and the samples of a part take
+// The arguments of the operations between the rows of a table and the samples of a part
 // (Backend::GatherRows, Backend::ScatterGradients).
 //
 // A feature of a part has `ids`; id j stands for row ids[j] of its table. The ids of sample i are

@@ -46,13 +46,13 @@ class StepOperations {
   //     kMomentumRateOutside  m = mu m + (1 - dampening) g; w -= lr m
   //     kNesterov             n = mu m - lr g; w += (1 + mu) n - mu m; m = n
   //     kRmsProp              a = rho a + (1 - rho) g^2; centred: c = rho c + (1 - rho) g and
-  //                           a - c^2, at least 0, in the place of a;
+  //                           a - c^2, at least 0, instead of a;
   //                           s = lr g / (sqrt(a + epsilon_in_root) + epsilon);
   //                           mu > 0: m = mu m + s; w -= m, otherwise w -= s
   //     kAdadelta             a = rho a + (1 - rho) g^2; d = g sqrt(u + epsilon) / sqrt(a +
   //     epsilon);
   //                           u = rho u + (1 - rho) d^2; w -= lr d
-  //     kAmsGrad              as kAdam, with x = max(x, v) in the place of v in the last line
+  //     kAmsGrad              as kAdam, with x = max(x, v) instead of v in the last line
   //     kFtrl                 q = (beta + sqrt(n + g^2)) / lr + lambda2; n += g^2;
   //                           z = g + (-w q - sign(w) lambda1, or z where w = 0);
   //                           w = 0 if |z| <= lambda1, else -(z - sign(z) lambda1) / q
@@ -61,9 +61,9 @@ class StepOperations {
   //
   // embedding_ps/optimizer/ftrl.h and ftml.h derive the last two from the papers' forms.
   //
-  // `copies` then have the new values, each rounded once. They may overlap neither each other nor
-  // w, and are in the order of their places. REQUIRES: they had those of w before; `begin` is a
-  // multiple of 16
+  // `copies` then hold the new values, each rounded once. They may overlap neither each other nor
+  // w, and are in the order of their places. REQUIRES: they held the values of w before; `begin` is
+  // a multiple of 16
   virtual void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
                              absl::Span<const Tensor> slots,
                              absl::Span<const WeightCopy> copies) = 0;

@@ -21,13 +21,14 @@ namespace {
 
 constexpr uint32_t kSender = 0;  // rank 0
 constexpr int kMostAbandonedInARow = 3;
-// A disk that is full for some seconds, of a neighbour's file that goes again, ends no run.
+// A disk that is full for some seconds, because of another program's file that is soon removed,
+// must not end the run.
 constexpr int64_t kLeastAbandonedUs = 30 * 1000 * 1000;
-// Between cuts that all ranks wait for, and that are begun again when they are abandoned: 0.1, 0.2,
-// ... 5 s.
+// Pauses before cuts that all ranks wait for, which are begun again when they are abandoned: 0.1,
+// 0.2, ... 5 s.
 constexpr int64_t kFirstPauseUs = 100 * 1000;
 constexpr int64_t kLongestPauseUs = 5 * 1000 * 1000;
-// After so many cuts in a row that needed more than checkpoint.copy_bytes, Updates are held.
+// After this many cuts in a row that needed more than checkpoint.copy_bytes, Updates are held.
 constexpr int kCopyLimitsUntilHeld = 2;
 
 void DescribeTables(const JobConfig& job, CheckpointManifest* manifest) {
@@ -118,7 +119,8 @@ void CutEngine::Begin(CutPlan plan, std::vector<LedgerState> released, std::stri
   });
 }
 
-// Answers and tasks of a cut that has ended come late, and find another cut or none.
+// Answers and tasks of a cut may come after its end, when there is another cut or none: they are
+// dropped.
 template <typename T>
 absl::AnyInvocable<void(T)> CutEngine::InCut(std::function<void(T)> then) {
   return [this, number = cut_->plan.number, then = std::move(then)](T result) mutable {
@@ -156,7 +158,8 @@ void CutEngine::StartNext() {
   });
 }
 
-// Training stands while a cut is waited for, so the others, which come by the clock, do not pause.
+// Only cuts that ranks wait for are begun again at once, so only these pause; others come by the
+// clock.
 int64_t CutEngine::PauseUs() const {
   if (abandoned_in_a_row_ == 0 || !IsWaitedFor(cut_->plan)) return 0;
   const int64_t pause_us =
@@ -188,13 +191,15 @@ void CutEngine::EndAfterLimit() {
   });
 }
 
-// The ledger keeps what was handed over even if this cut is abandoned: no rank tells it again.
+// The ledger keeps what was handed over even if this cut is abandoned, because ranks report it only
+// once.
 absl::Status CutEngine::MergeLedgers() {
   for (size_t rank = 0; rank < cut_->released.size(); ++rank) {
     absl::StatusOr<Ledger> released = Ledger::FromState(cut_->released[rank]);
     const absl::Status status = released.ok() ? ledger_.Merge(*released) : released.status();
     if (!status.ok()) {
-      // A restart would meet the same contradiction, so the code is not one that a restart cures.
+      // A restart would meet the same contradiction, so the code must not be one that leads to a
+      // restart.
       return absl::DataLossError(absl::StrCat("cut ", cut_->outcome.name, ": what nn_worker ", rank,
                                               " has trained: ", status.message()));
     }
@@ -321,9 +326,9 @@ void CutEngine::OnManifest(absl::Status status) {
                }));
 }
 
-// An error does not say whether the coordinator has appended the cut to its log. If it has, the cut
-// is the next generation's beginning; so nothing of it may be removed here. The answer `abandoned`
-// says that it has not, and never will.
+// An error does not say whether the coordinator has appended the cut to its log. If it has, the
+// next generation begins from the cut, so none of its files may be removed here. The answer
+// `abandoned` says that it has not, and never will.
 void CutEngine::OnCommitted(absl::StatusOr<rpc::Message> answer) {
   if (!answer.ok()) {
     const absl::Status& status = answer.status();
@@ -365,14 +370,15 @@ void CutEngine::Abandon(std::string cause, bool copy_limit) {
   RemoveFolderWhenIdle();
 }
 
-// Not before: a file that is still being written would appear in the folder again.
+// Until then a file that is still being written could appear in the folder again.
 void CutEngine::RemoveFolderWhenIdle() {
   if (!cut_->abandoned || !cut_->ps_abandoned || cut_->disk_tasks > 0) return;
   OnDisk([fs = options_.file_system, folder = cut_->folder] { return fs->Remove(folder); },
          &CutEngine::OnRemoved);
 }
 
-// What could not be removed costs space, until the coordinator of the next generation removes it.
+// A folder that could not be removed costs space until the next generation's coordinator removes
+// it.
 void CutEngine::OnRemoved(absl::Status) {
   last_abandoned_us_ = options_.executor->NowUs();
   if (++abandoned_in_a_row_ == 1) first_abandoned_us_ = last_abandoned_us_;

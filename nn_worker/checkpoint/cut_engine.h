@@ -10,14 +10,14 @@
 // A cut ends in one of three ways:
 //   committed   the coordinator has it in its log, and the next generation begins from it or a
 //               later one;
-//   abandoned   something could not be written, the entry of the run's log among it, or the
-//               coordinator could not read it. Every PS is told, and then the folder is removed.
-//               The run goes on without it, unless it was the last cut of the run, or at least the
-//               third in a row that was abandoned and 30 s after the first of them: those are
-//               errors;
+// abandoned   something, such as the entry of the run's log, could not be written, or the
+//               coordinator could not read it. Every PS is told to abandon the cut, and then the
+//               folder is removed. The run goes on without it, unless it was the run's last cut, or
+//               at least the third in a row that was abandoned, 30 s or more after the first of
+//               them: those are errors;
 //   an error    a peer is lost, this generation is over, or the cut has not ended
-//               checkpoint.limit_seconds after its beginning: nobody knows here whether the cut is
-//               committed, so its folder stays for the coordinator to judge.
+//               checkpoint.limit_seconds after its beginning. Then it is not known here whether the
+//               cut is committed, so its folder stays for the coordinator to judge.
 //
 // The engine keeps the ledger of the whole run: what the cut that the generation began from holds,
 // and what ranks have handed over since, also for cuts that were abandoned.
@@ -76,13 +76,13 @@ class CutEngine {
   static absl::StatusOr<std::unique_ptr<CutEngine>> Create(const Options& options);
   ~CutEngine();
 
-  // Begins the cut of `plan`. `released` is what each rank has released since the cut before, and
+  // Begins the cut of `plan`. `released` is what each rank has released since the previous cut, and
   // `dense` the dense network (Network::Save). `marked` runs when all PSs have marked, unless the
-  // cut ends before; then `ended` runs once. After an error the engine ends every further cut with
-  // it. Errors: DATA_LOSS if a record was trained twice; FAILED_PRECONDITION if too many cuts in a
-  // row, or the last one, were abandoned; UNAVAILABLE, saying what is missing, after the limit;
-  // those of calls to the PSs and of CommitCut, the latter's FAILED_PRECONDITION as ABORTED,
-  // because it says that this generation is over.
+  // cut ends before that. `ended` runs once, when the cut has ended. After an error the engine ends
+  // every further cut with that error. Errors: DATA_LOSS if a record was trained twice;
+  // FAILED_PRECONDITION if too many cuts in a row, or the last one, were abandoned; UNAVAILABLE,
+  // saying what is missing, after the limit; those of calls to the PSs and of CommitCut, the
+  // latter's FAILED_PRECONDITION as ABORTED, because it says that this generation is over.
   // REQUIRES: until `marked` no Update is under way
   void Begin(CutPlan plan, std::vector<LedgerState> released, std::string dense, Marked marked,
              Ended ended);

@@ -34,7 +34,7 @@ TEST_F(CutEngineAbandonTest, AtMostOneFailedOperationOfTheDiskAbandonsTheCutAndT
     const auto next = RunOne();
     ASSERT_TRUE(next->ended->ok()) << next->ended->status();
     EXPECT_TRUE((*next->ended)->committed);
-    // What was handed over with the abandoned cut is in the ledger all the same.
+    // What was handed over with the abandoned cut is in the ledger nevertheless.
     EXPECT_EQ(Ledger::FromState(ReadManifest(Folder(number_))->ledger())->OfAll().rows,
               5 + 7 * number_);
   }
@@ -78,7 +78,7 @@ TEST_F(CutEngineAbandonTest, ALateAnswerAboutAnAbandonedCutIsNotTakenForTheNextO
   ASSERT_TRUE(first->ended.has_value());
   ps1_.abandons = "";
   const auto second = Begin();
-  executor_.AdvanceBy(150'000);  // ps0 says meanwhile that the first is abandoned
+  executor_.AdvanceBy(150'000);  // meanwhile ps0 reports the first as abandoned
   EXPECT_FALSE(second->ended.has_value());
   executor_.AdvanceBy(200'000);
   ASSERT_TRUE(second->ended.has_value());
@@ -117,7 +117,7 @@ TEST_F(CutEngineAbandonTest, OneThatIsWaitedForIsBegunAgainAfterGrowingPauses) {
   ps1_.abandons = "disk full";
   CutPlan plan;
   plan.best = true;
-  // As ranks do: the next one at once when one was abandoned.
+  // As ranks do, begins the next cut as soon as one was abandoned.
   std::vector<int64_t> begun_us;
   for (int i = 0; i < 5; ++i) {
     const auto result = Begin(plan);

@@ -102,9 +102,9 @@ TEST_F(CutEngineTest, AGenerationThatIsOverIsAnErrorThatARestartMayCure) {
   coordinator_.fails = absl::FailedPreconditionError("generation 4 has begun");
   const auto result = RunOne();
   EXPECT_EQ(result->ended->status().code(), absl::StatusCode::kAborted);
-  // It may be committed all the same: the folder is the coordinator's to judge.
+  // The cut may be committed nevertheless, so its folder is left for the coordinator to judge.
   EXPECT_TRUE(fs::exists(Folder(1) + "/manifest"));
-  // And nothing is begun any more.
+  // No further cut is begun.
   EXPECT_EQ(RunOne()->ended->status().code(), absl::StatusCode::kAborted);
   EXPECT_EQ(ps0_.begun.size(), 1u);
 }

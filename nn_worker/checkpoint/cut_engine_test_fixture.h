@@ -25,7 +25,7 @@ namespace satrap {
 
 inline constexpr int64_t kLimitUs = 60'000'000;
 
-// What a rank has released: the first `rows` records of a block of as many.
+// What a rank has released: all records of a block that has `rows` of them.
 inline LedgerState Released(uint64_t block, uint32_t rows) {
   ProvenanceRange range;
   range.set_block(block);
@@ -122,7 +122,7 @@ class CutEngineTest : public testing::Test {
   FakeCutPs ps1_{&executor_, 1};
   FakeCommitter coordinator_;
   std::vector<std::unique_ptr<LossyLink>> links_;
-  std::vector<std::string> killed_at_;  // what was there by then
+  std::vector<std::string> killed_at_;  // marks, files and commits by then
   std::unique_ptr<KillPoints> kill_points_;
   std::unique_ptr<CutEngine> engine_;
   uint64_t number_ = 0;

@@ -1,4 +1,4 @@
-// A disk for tests, of which one operation fails.
+// A disk for tests on which one operation fails.
 
 #ifndef SATRAP_NN_WORKER_CHECKPOINT_FAILING_FILE_SYSTEM_H_
 #define SATRAP_NN_WORKER_CHECKPOINT_FAILING_FILE_SYSTEM_H_
@@ -12,8 +12,8 @@
 
 namespace satrap {
 
-// The machine's own. Of the operations that change something, except for Remove, number `failing`
-// (from 1) fails.
+// The machine's disk, except that the `failing`-th operation that changes something (from 1) fails.
+// Remove is not counted.
 class FailingFileSystem final : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {

@@ -45,7 +45,7 @@ class FakeCommitter final : public rpc::Handler {
   }
 
   std::vector<CommitCutRequest> commits;
-  std::string abandons;  // why no entry can be written into the log; empty: each is
+  std::string abandons;  // why no entry can be written into the log; empty: all can
   bool hangs = false;    // no answer comes
   absl::Status fails;
 

@@ -25,7 +25,7 @@ class ScriptedPs final : public rpc::Channel {
     held.push_back(std::move(done));
   }
   std::function<absl::StatusOr<rpc::Message>()> answer;  // null: none comes
-  std::vector<rpc::Callback> held;                       // calls that have none
+  std::vector<rpc::Callback> held;                       // calls that have no answer yet
   std::vector<std::string> calls;
 };
 

@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The checksum of the file says that it is what was written, and this that it was worth writing: a
-// manifest that goes with another program's file passes the former.
+// The checksum shows that the file is what was written, and decoding it shows that it is a dense
+// network: another program's file with a manifest of its own passes the checksum.
 absl::StatusOr<std::string> ReadChecked(const std::string& directory, FileSystem* file_system) {
   ASSIGN_OR_RETURN(std::string dense, ReadDense(directory, file_system));
   const absl::Status status = DecodeArrays(dense).status();
@@ -29,7 +29,7 @@ absl::StatusOr<std::string> ReadChecked(const std::string& directory, FileSystem
                       absl::StrCat(directory, "/", kDenseFile, ": ", status.message()));
 }
 
-// Of the cut in `directory`, with its pin.
+// Reads the start model of the cut in `directory`, with its pin.
 absl::StatusOr<StartModel> ReadPinned(const std::string& directory, FileSystem* file_system) {
   StartModel model;
   model.directory = directory;

@@ -21,10 +21,10 @@ namespace satrap {
 // The file of the dense network in the folder of a cut.
 inline constexpr char kDenseFile[] = "dense.bin";
 
-// The folder of the cut at `path`: `path` itself, or for the folder of a run, or its `checkpoints`,
-// the best cut if there is one and the newest otherwise. Links are resolved, so the answer stays
-// the same cut. NOT_FOUND, saying what was looked for, or that the cut was removed, if there is
-// none; errors as ReadManifest.
+// The folder of the cut at `path`: `path` itself or, if it is the folder of a run or the
+// `checkpoints` in it, the run's best cut, or its newest one if it has no best. Links are resolved,
+// so the result names the same cut for ever. NOT_FOUND if there is none, saying what was looked for
+// or that the cut was removed; errors as ReadManifest.
 absl::StatusOr<std::string> FindSavedModel(const std::string& path);
 
 // The dense network (nn_worker/graph/dense_checkpoint.h) of the cut in `directory`. Errors as
@@ -35,29 +35,29 @@ absl::StatusOr<std::string> ReadDense(const std::string& directory,
 // What rank 0 reads before it is ready, so that a damaged file is found before the run goes on.
 struct StartModel {
   std::string directory;  // of the cut or model; empty: the run begins from nothing
-  std::string init_from;  // that it was found by; empty for the run's own cut
+  std::string init_from;  // the path it was found by; empty for the run's own cut
   // Keeps another run's cut on the disk (common/checkpoint/cut_pin.h) until all roles have loaded
-  // it; null: the run's own, or locks do not reach.
+  // it; null for the run's own cut, and where locks do not reach.
   std::shared_ptr<FileLock> pin;
   std::string dense;  // its dense network, checked
   uint64_t step = 0;  // the steps that it was trained
   std::vector<std::string> tables;
-  CheckpointManifest manifest;  // of its tables and features alone
+  CheckpointManifest manifest;  // only its tables and features
 };
 
-// That of the cut in `cut_folder`; without one that of the model at `init_from` (FindSavedModel),
-// pinned; without either an empty one. A model that vanishes while it is read, because its run goes
-// on and locks do not reach, is looked for again (kReadsOfVanishingCuts). Errors as FindSavedModel
-// and ReadDense, with what to do about them (common/checkpoint/start_cut.h) if they are the cut's;
-// DATA_LOSS or FAILED_PRECONDITION, naming the file, if it holds no dense network that this program
-// reads.
+// Reads the start model from the cut in `cut_folder`; without one from the model at `init_from`
+// (FindSavedModel), which it pins; without either it is empty. If a model vanishes while it is
+// read, because its run goes on and locks do not reach, it is looked for again
+// (kReadsOfVanishingCuts). Errors as FindSavedModel and ReadDense; those of the cut also say what
+// to do about them (common/checkpoint/start_cut.h). DATA_LOSS or FAILED_PRECONDITION, naming the
+// file, if it holds no dense network that this program reads.
 absl::StatusOr<StartModel> ReadStartModel(const std::string& cut_folder,
                                           const std::string& init_from,
                                           FileSystem* file_system = DiskFileSystem());
 
-// Returns load(*model), and does that again with what `model->init_from` then stands for, in the
-// place of *model, as long as its cut has vanished (kReadsOfVanishingCuts). Errors of the last
-// load, and as ReadStartModel.
+// Returns load(*model). If the model's cut has vanished meanwhile, replaces *model by what
+// `model->init_from` then names and loads again, with at most kReadsOfVanishingCuts loads in all.
+// Errors of the last load, and as ReadStartModel.
 absl::Status LoadOrLookAgain(StartModel* model,
                              absl::FunctionRef<absl::Status(const StartModel& model)> load,
                              FileSystem* file_system = DiskFileSystem());

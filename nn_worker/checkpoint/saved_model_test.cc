@@ -114,7 +114,8 @@ TEST_F(SavedModelTest, ACutThatARunCannotStartWithIsNamedWithWhatToDo) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_NE(status.message().find(cut + "/dense.bin is damaged"), absl::string_view::npos);
   EXPECT_NE(status.message().find("--from CUT"), absl::string_view::npos) << status;
-  // As the job's model it is the user's to replace.
+  // If it is the job's model, the user must replace it, so the message does not suggest another
+  // cut.
   status = ReadStartModel("", cut).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(status.message().find("--from CUT"), absl::string_view::npos) << status;
@@ -127,9 +128,9 @@ TEST_F(SavedModelTest, AStartsFileThatHoldsNoNetworkIsDataLossThatNamesIt) {
   EXPECT_NE(status.message().find(cut + "/dense.bin: "), absl::string_view::npos) << status;
 }
 
-// A disk on which the run of the model goes on: before each Open of `vanishing`'s dense network
-// that cut is removed, and `latest` names the next one. Its locks are the machine's, or there are
-// none.
+// A disk on which the model's run goes on: before each of the next `removals_left` Opens of the
+// newest cut's dense network that cut is removed, and `latest` names the next one. It has the
+// machine's locks, or none.
 class DiskOfTrainingRun final : public FileSystem {
  public:
   DiskOfTrainingRun(std::string checkpoints, bool has_locks)

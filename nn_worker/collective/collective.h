@@ -8,8 +8,8 @@
 // Deterministic: a sum has the same bits on every rank and on every run with the same size and
 // counts.
 //
-// Waiting. No call has a deadline: ranks wait in one while another saves a model or has no input. A
-// lost rank ends the wait through Abort, called by whoever learns of the loss.
+// Waiting. No call has a deadline: ranks wait in one while another saves a model or has no input.
+// When a rank is lost, whoever learns of it ends the wait with Abort.
 //
 // Errors. After any error, Abort included, the object is dead: every later call returns the same
 // status at once.
@@ -34,7 +34,7 @@ namespace satrap {
 // A sum under way (Collective::StartAllReduceSum). One thread at a time uses it.
 class PendingSum {
  public:
-  // Waits until the sum has ended. Without the other ranks it ends by Abort only.
+  // Waits until the sum has ended; if another rank never joins it, only Abort ends it.
   virtual ~PendingSum() = default;
   // Whether it has ended. Does not wait.
   virtual bool Ended() = 0;
@@ -65,21 +65,21 @@ class Collective {
   // Element r of the result is the bytes that rank r gave. Sizes may differ and may be 0.
   virtual absl::StatusOr<std::vector<std::string>> AllGatherBytes(absl::string_view bytes) = 0;
 
-  // Element r of `bytes` goes to rank r, and element r of the result is what rank r gave for this
-  // one. Sizes may differ and may be 0. Both are whole in memory: who has much to give calls it
-  // often, with pieces. REQUIRES: an element for each rank
+  // Sends element r of `bytes` to rank r; element r of the result is what rank r sent to this one.
+  // Sizes may differ and may be 0. Both are held in memory as a whole, so large data should be sent
+  // in pieces, one call each. REQUIRES: an element for each rank
   virtual absl::StatusOr<std::vector<std::string>> AllToAllBytes(
       absl::Span<const std::string> bytes) = 0;
 
   // Returns when every rank has called it.
   virtual absl::Status Barrier() = 0;
 
-  // Ends the running call with `status` within 2 s, and the object with it; of several statuses the
-  // first stays. It ends the calls of this rank only: the others get an error of their own, or must
-  // be aborted too. REQUIRES: !status.ok()
+  // Ends the running call with `status` within 2 s, and the object with it. If it is called again,
+  // the first status stays. It ends the calls of this rank only: the others get an error of their
+  // own, or must be aborted too. REQUIRES: !status.ok()
   virtual void Abort(absl::Status status) = 0;
-  // OK, or what the object died of. Whoever waits for something else in which the other ranks take
-  // part, such as a device's work, looks here.
+  // OK, or the status that ended the object. Whoever waits for anything else that the other ranks
+  // take part in, such as a device's work, must poll it.
   virtual absl::Status status() = 0;
 };
 

@@ -23,7 +23,7 @@ void CollectiveConformance::Spawn(int size, const std::function<void(Collective*
 
 namespace {
 
-// Values whose sum depends on its order in the last bit.
+// Values whose sum has another last bit if they are added in another order.
 float ValueOf(int rank, size_t i) {
   return static_cast<float>(UniformDouble(RandomBits(3, rank, i)) - 0.5) *
          static_cast<float>(1 << (i % 20));
@@ -133,7 +133,7 @@ TEST_P(CollectiveConformance, GathersBytesOfAnySize) {
   });
 }
 
-// What rank `from` gives rank `to`: sizes that differ, some of them 0.
+// The bytes that rank `from` gives rank `to`. Sizes differ, and some are 0.
 std::string Given(int from, int to, int round) {
   return std::string(static_cast<size_t>((from * 3 + to) % 5) * 1000 * round,
                      static_cast<char>('a' + 5 * from + to));
@@ -194,7 +194,7 @@ TEST_P(CollectiveConformance, AbortEndsAWaitingCallAndTheObject) {
   const std::vector<std::unique_ptr<Collective>> ranks = GetParam()(3);
   std::vector<std::thread> threads;
   std::atomic<int> waiting{0};
-  // Rank 2 never comes.
+  // Rank 2 never joins the sum.
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       std::vector<float> values(5000, 1);

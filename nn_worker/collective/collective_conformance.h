@@ -1,5 +1,5 @@
-// What every Collective must do, run by each implementation with its ranks as threads of one
-// process:
+// Tests of what every Collective must do. Each implementation runs them with its ranks as threads
+// of one process:
 //
 //   INSTANTIATE_TEST_SUITE_P(Local, CollectiveConformance, testing::Values(&NewLocalCollectives));
 

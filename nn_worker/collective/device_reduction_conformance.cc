@@ -38,7 +38,7 @@ DeviceReductionConformance::Rank::Rank(int number, std::unique_ptr<Device> devic
       stream_(device_->NewStream().value()) {}
 
 absl::Status DeviceReductionConformance::Rank::Start(const std::vector<float>& values) {
-  // A sum that was ended may still use the memory of the one before.
+  // After an error the last sum may still use the memory that is replaced below.
   RETURN_IF_ERROR(reduction_->Poll());
   count_ = static_cast<int64_t>(values.size());
   const int64_t bytes = count_ * static_cast<int64_t>(sizeof(float));
@@ -82,7 +82,8 @@ void DeviceReductionConformance::SetUp() {
 
 void DeviceReductionConformance::Spawn(int size, const std::function<void(Rank*)>& body) {
   std::vector<std::unique_ptr<DeviceReduction>> reductions = GetParam().connect(size);
-  // A rank that ends before another has seen its sums would be a lost peer.
+  // Ranks are destroyed together at the end: one that ended early would be a lost peer to the
+  // others.
   std::vector<std::unique_ptr<Rank>> ranks;
   for (int r = 0; r < size; ++r) {
     ranks.push_back(std::make_unique<Rank>(r, GetParam().device(r), std::move(reductions[r])));
@@ -133,7 +134,7 @@ TEST_P(DeviceReductionConformance, SumsFollowOneAnother) {
 TEST_P(DeviceReductionConformance, AnAbortEndsASumUnderWayAndItsStatusStays) {
   if (GetParam().max_size() < 2) GTEST_SKIP() << "needs two ranks";
   Spawn(2, [&](Rank* rank) {
-    // Rank 1 never comes to the second sum.
+    // Rank 1 never joins the second sum.
     ASSERT_TRUE(rank->Sum({1}).ok());
     if (rank->number() == 1) return;
     ASSERT_TRUE(rank->Start({1}).ok());
@@ -154,7 +155,7 @@ TEST_P(DeviceReductionConformance, AnAbortEndsASumUnderWayAndItsStatusStays) {
 TEST_P(DeviceReductionConformance, ALostPeerIsAnError) {
   if (GetParam().max_size() < 2) GTEST_SKIP() << "needs two ranks";
   if (!GetParam().notices_lost_peers) GTEST_SKIP() << "does not notice it";
-  // A sum that has ended is an error all the same once a peer is known to be lost, so rank 1 leaves
+  // Once a peer is known to be lost, even a sum that has ended is an error. So rank 1 leaves only
   // when rank 0 has its first sum.
   std::latch first_sum(2);
   Spawn(2, [&](Rank* rank) {

@@ -1,5 +1,5 @@
-// What every DeviceReduction must do, run by each implementation with its ranks as threads of one
-// process, each with a device of its own:
+// Tests of what every DeviceReduction must do. Each implementation runs them with its ranks as
+// threads of one process, each with a device of its own:
 //
 //   INSTANTIATE_TEST_SUITE_P(Local, DeviceReductionConformance, testing::Values(...));
 
@@ -41,7 +41,7 @@ class DeviceReductionConformance : public testing::TestWithParam<ReductionRanks>
     void Leave() { reduction_.reset(); }
     // Enqueues the sum of a copy of `values`, in place.
     absl::Status Start(const std::vector<float>& values);
-    // Waits for what Start has enqueued, as users do: asking for errors meanwhile.
+    // Waits for what Start has enqueued and polls for errors meanwhile, as users do.
     absl::StatusOr<std::vector<float>> Finish();
     absl::StatusOr<std::vector<float>> Sum(const std::vector<float>& values);
 

@@ -65,7 +65,7 @@ struct Extent {
   size_t end() const { return begin + bytes; }
 };
 
-// Stretches of these sizes, one after another.
+// Adjacent extents of these sizes.
 std::vector<Extent> Consecutive(absl::Span<const uint64_t> sizes) {
   std::vector<Extent> extents;
   size_t begin = 0;
@@ -134,7 +134,7 @@ class GlooCollective final : public Collective {
       RETURN_IF_ERROR(Exchange(Bytes(absl::MakeSpan(given_sizes)), size_of,
                                Bytes(absl::MakeSpan(sizes)), size_of));
       sizes[rank()] = given_sizes[rank()];
-      // A message is a stretch of one buffer, so all elements of a side are one.
+      // Gloo sends from and receives into one buffer, so all elements of a side are joined in one.
       std::string given, all;
       const std::vector<Extent> given_extents = Consecutive(given_sizes);
       const std::vector<Extent> extents = Consecutive(sizes);

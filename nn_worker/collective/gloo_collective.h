@@ -26,14 +26,14 @@ struct GlooOptions {
   int rank = 0;
   int size = 1;
   std::string host = "127.0.0.1";  // a name or address of this machine that the other ranks reach
-  // Keys begin with it: one for each generation of the job.
+  // The prefix of all keys in the store, different for each generation of the job.
   std::string prefix;
   int64_t connect_timeout_ms = 60000;
 };
 
 // Connects to all other ranks. `store` is used during the call only. UNAVAILABLE, naming the
-// reason, if that fails or takes longer than `connect_timeout_ms`. Errors of OwnAddressOf
-// (own_address.h), before anything is connected.
+// reason, if that fails or takes longer than `connect_timeout_ms`. Returns the errors of
+// OwnAddressOf (own_address.h) before it connects to anything.
 absl::StatusOr<std::unique_ptr<Collective>> NewGlooCollective(const GlooOptions& options,
                                                               RendezvousStore* store);
 

@@ -61,7 +61,7 @@ TEST(GlooCollectiveTest, ConnectsByIpv6) {
   }
 }
 
-// Gloo itself may end the process.
+// Given such a host, Gloo itself may crash the process.
 TEST(GlooCollectiveTest, AHostThatDoesNotResolveIsAnErrorThatNamesIt) {
   const std::unique_ptr<RendezvousStore> store = NewInMemoryRendezvousStore();
   GlooOptions options;

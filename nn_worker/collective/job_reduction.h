@@ -1,5 +1,5 @@
-// Which jobs add up their dense gradients from device to device, and what there is to do where that
-// fails.
+// Decides which jobs sum their dense gradients from device to device, and says what users can do
+// where that fails.
 //
 // Thread-safe: functions of their arguments.
 
@@ -12,8 +12,9 @@
 
 namespace satrap {
 
-// As nn_worker.gradient_sums says; AUTO means NCCL where there are several cards, unless the run is
-// reproducible. One rank has nothing to add up. REQUIRES: a validated job
+// Whether the ranks of `job` sum on their devices, as nn_worker.gradient_sums says. AUTO means NCCL
+// where there are several cards, unless the run is reproducible. A single rank has nothing to sum.
+// REQUIRES: a validated job
 inline bool SumsOnDevices(const JobConfig& job) {
   const NnWorkerConfig& config = job.nn_worker();
   if (job.action() != JobConfig::TRAIN || config.replicas() == 1) return false;
@@ -23,10 +24,10 @@ inline bool SumsOnDevices(const JobConfig& job) {
   return config.device() == NnWorkerConfig::CUDA && !job.reproducible();
 }
 
-// `error`, for which the ranks cannot add up on their devices, and what else they may do.
-// REQUIRES: !error.ok()
+// Adds to `error`, because of which the ranks cannot sum on their devices, what else the user can
+// do. REQUIRES: !error.ok()
 inline absl::Status OrSumByGloo(const absl::Status& error) {
-  // The ranks have been told to end, so there is nothing to mend here.
+  // The ranks are being stopped, so the user has nothing to change.
   if (absl::IsCancelled(error)) return error;
   return absl::Status(error.code(),
                       absl::StrCat(error.message(), "; or set nn_worker.gradient_sums to GLOO"));

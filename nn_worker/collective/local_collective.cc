@@ -122,7 +122,7 @@ class LocalCollective final : public Collective {
     return gathered;
   }
 
-  // What a rank shows are its strings themselves, of which each other rank copies its own.
+  // Each rank shows its strings themselves, and every other rank copies the one meant for it.
   absl::StatusOr<std::vector<std::string>> AllToAllBytes(
       absl::Span<const std::string> bytes) override {
     CHECK(bytes.size() == static_cast<size_t>(size()));

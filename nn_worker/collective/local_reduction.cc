@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// What the ranks share.
+// The state that the ranks share.
 class Group {
  public:
   explicit Group(int size) : given_(size) {}
@@ -35,7 +35,8 @@ class Group {
       changed_.NotifyAll();
     }
     while (round_ == round && lost_ < 0) changed_.Wait(&mutex_);
-    // The sums stay until all ranks have come to the next round, and this one has not yet.
+    // The sums are replaced only after all ranks have joined the next round, which this one has
+    // not.
     if (round_ != round) std::copy(sums_.begin(), sums_.end(), values);
   }
 
@@ -58,10 +59,10 @@ class Group {
   std::vector<float> sums_ GUARDED_BY(mutex_);                // of the last round
   int arrived_ GUARDED_BY(mutex_) = 0;                        // in this round
   int64_t round_ GUARDED_BY(mutex_) = 0;
-  int lost_ GUARDED_BY(mutex_) = -1;  // the first rank that was; -1: none
+  int lost_ GUARDED_BY(mutex_) = -1;  // the first rank that was lost; -1: none
 };
 
-// The host's device alone can follow a pointer to an object of the host.
+// Only a HostDevice can follow a pointer to an object of the host.
 SATRAP_KERNEL void SumKernel(Group* group, int rank, float* values, int64_t count) {
   group->Sum(rank, values, count);
 }

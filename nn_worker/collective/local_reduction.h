@@ -1,6 +1,6 @@
 // DeviceReductions of ranks that are threads of one process, each with a HostDevice
-// (nn_worker/device/host/host_device.h) of its own: tests of what adds up on devices, without
-// cards. Sums are made in rank order, so they have the bits of NewLocalCollectives.
+// (nn_worker/device/host/host_device.h) of its own, to test sums on devices without cards. Sums are
+// made in rank order, so they have the bits of NewLocalCollectives.
 //
 // A sum is a kernel that waits for the other ranks' kernels, and ends as soon as any rank is
 // aborted or destroyed. Meanwhile the rank's device runs nothing else, and calls of that device

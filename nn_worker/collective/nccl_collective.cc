@@ -19,7 +19,7 @@
 namespace satrap {
 namespace {
 
-// How long one wait for the store lasts before `aborted` is asked again.
+// How long one wait for the store lasts before `aborted` is called again.
 constexpr int64_t kStoreWaitMs = 200;
 
 // The functions of the library that are used, with the types of its header.
@@ -53,8 +53,8 @@ absl::StatusOr<Nccl> Load(const std::string& name) {
   return nccl;
 }
 
-// The pauses of a wait that asks again and again. Most are short, so it begins by yielding; a
-// thread that went on yielding would take a core from those that compute.
+// The pauses of a polling loop. Most waits are short, so it begins by yielding; a thread that went
+// on yielding would take a core from threads that compute.
 class Pauses {
  public:
   void Pause() {
@@ -74,7 +74,7 @@ class Pauses {
 class NcclReduction final : public DeviceReduction {
  public:
   NcclReduction(const Nccl& nccl, int card) : nccl_(nccl), card_(card) {}
-  // NCCL's orderly end waits for the other ranks, which may be gone.
+  // Aborts, because NCCL's orderly shutdown waits for the other ranks, which may be gone.
   ~NcclReduction() override { Abort(absl::CancelledError("the reduction was destroyed")); }
 
   absl::Status Connect(const NcclOptions& options, const ncclUniqueId& id, int64_t deadline_ms,
@@ -117,7 +117,7 @@ class NcclReduction final : public DeviceReduction {
                                 comm_, static_cast<cudaStream_t>(CudaStreamOf(stream))),
                 "a sum");
   }
-  // OK also for what is still in progress. An error ends the object.
+  // OK also for an operation that is still in progress. An error ends the object.
   absl::Status Keep(ncclResult_t result, const char* what) REQUIRES(mutex_) {
     if (result == ncclSuccess || result == ncclInProgress) return absl::OkStatus();
     failure_ = absl::UnavailableError(
@@ -141,7 +141,7 @@ absl::Status NcclReduction::Connect(const NcclOptions& options, const ncclUnique
                                     int64_t deadline_ms, absl::FunctionRef<bool()> aborted) {
   MutexLock lock(&mutex_);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  // Calls return at once, so that a lost rank holds up nobody.
+  // Calls must return at once, so that a lost rank holds up nobody.
   config.blocking = 0;
   RETURN_IF_ERROR(
       Keep(nccl_.Connect(&comm_, options.size, id, options.rank, &config), "connecting"));
@@ -163,7 +163,7 @@ absl::Status NcclReduction::Connect(const NcclOptions& options, const ncclUnique
   }
 }
 
-// The id that rank 0 makes and all ranks connect by.
+// Returns the id by which all ranks connect. Rank 0 makes it and the others read it.
 absl::StatusOr<ncclUniqueId> ExchangeId(const Nccl& nccl, const NcclOptions& options,
                                         int64_t deadline_ms, RendezvousStore* store,
                                         absl::FunctionRef<bool()> aborted) {

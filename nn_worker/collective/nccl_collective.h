@@ -1,6 +1,7 @@
 // DeviceReduction by NCCL: from card to card. Each rank has a card of its own. NCCL chooses how it
-// adds up when it connects, so a sum has the same bits on every rank, and not always on every run.
-// Besides NewNcclReduction only the first sum waits for other ranks, and Abort ends it.
+// adds up when it connects, so a sum has the same bits on every rank, but not always on every run.
+// Besides NewNcclReduction, only the call of the first sum waits for other ranks; Abort ends this
+// wait.
 
 #ifndef SATRAP_NN_WORKER_COLLECTIVE_NCCL_COLLECTIVE_H_
 #define SATRAP_NN_WORKER_COLLECTIVE_NCCL_COLLECTIVE_H_
@@ -23,9 +24,9 @@ struct NcclOptions {
   int rank = 0;
   int size = 1;
   int card = 0;  // of this rank
-  // Keys begin with it: one for each generation of the job.
+  // The prefix of all keys in the store, different for each generation of the job.
   std::string prefix;
-  int64_t connect_timeout_ms = 60000;  // of all of NewNcclReduction
+  int64_t connect_timeout_ms = 60000;  // for NewNcclReduction as a whole
   std::string library = kNcclLibrary;
 };
 

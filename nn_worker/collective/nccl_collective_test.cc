@@ -1,4 +1,4 @@
-// Sums by NCCL, on a card. Without a card only the tests of what is missing run.
+// Sums by NCCL, on a card. Without a card only NoNcclTest runs, which needs none.
 
 #include "nn_worker/collective/nccl_collective.h"
 

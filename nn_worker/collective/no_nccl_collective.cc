@@ -1,4 +1,4 @@
-// NewNcclReduction of a build without a toolkit.
+// NewNcclReduction for builds without a CUDA toolkit.
 
 #include "nn_worker/collective/nccl_collective.h"
 

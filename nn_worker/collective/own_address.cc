@@ -19,7 +19,7 @@ struct FreeAddresses {
   void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
 };
 
-// 0, or the error of socket or bind.
+// Returns 0, or the errno of socket or bind.
 int TryToBind(const addrinfo& address) {
   const int fd = socket(address.ai_family, address.ai_socktype, address.ai_protocol);
   if (fd < 0) return errno;
@@ -41,7 +41,7 @@ absl::StatusOr<std::string> OwnAddressOf(absl::string_view host) {
   if (absl::StartsWith(name, "[") && absl::EndsWith(name, "]")) {
     name = name.substr(1, name.size() - 2);
   }
-  // No name or address holds one of these; the resolver would stop at a zero byte.
+  // No name or address contains one of these; besides, the resolver would stop at a zero byte.
   constexpr absl::string_view kNoHost("[]/\0 ", 5);
   if (name.empty() || name.find_first_of(kNoHost) != name.npos) {
     return absl::InvalidArgumentError(

@@ -1,5 +1,5 @@
-// The address of this machine at which the other ranks reach it. Gloo takes a host unchecked: where
-// the name does not resolve it reads an address list that nobody has made.
+// The address at which the other ranks reach this machine. Gloo does not check the host that it is
+// given: if the name does not resolve, Gloo reads an address list that was never made.
 //
 // Thread-safe: a function of its argument and of the machine.
 
@@ -15,10 +15,10 @@ namespace satrap {
 
 // The first address of `host` that a socket can be bound to, as text. `host` is a name or an
 // address, of IPv4 or IPv6, the latter also in brackets, without a port. All errors name it:
-// INVALID_ARGUMENT if it cannot be a host; UNAVAILABLE, marked as a want of an address
-// (common/base/shortage.h), if it does not resolve, as a name that is about to be made known;
-// FAILED_PRECONDITION if none of its addresses is this machine's; RESOURCE_EXHAUSTED, marked, if no
-// socket can be opened.
+// INVALID_ARGUMENT if it cannot be a host; UNAVAILABLE, marked as the lack of an address
+// (common/base/shortage.h), if it does not resolve, as a name that will be published soon does not
+// yet; FAILED_PRECONDITION if none of its addresses is this machine's; RESOURCE_EXHAUSTED, marked,
+// if no socket can be opened.
 absl::StatusOr<std::string> OwnAddressOf(absl::string_view host);
 
 }  // namespace satrap

@@ -43,7 +43,7 @@ TEST(OwnAddressTest, NamesWhatIsNoHost) {
   }
 }
 
-// 192.0.2.0/24 is set aside for documents.
+// 192.0.2.0/24 is reserved for documentation, so this machine cannot have the address.
 TEST(OwnAddressTest, NamesAHostThatIsAnotherMachine) {
   ExpectError("192.0.2.1", absl::StatusCode::kFailedPrecondition, "is not this machine");
 }

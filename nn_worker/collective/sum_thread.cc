@@ -40,7 +40,7 @@ class SumThread::Pending final : public PendingSum {
 
   absl::Status Wait(int64_t timeout_ms) override {
     using Clock = std::chrono::steady_clock;
-    // A day at a time, because a clock with the largest timeout added would overflow.
+    // Waits a day at a time, because adding the largest timeout to a clock would overflow.
     constexpr int64_t kMostMs = 24 * 3600 * 1000;
     const Clock::time_point begin = Clock::now();
     while (!Ended()) {
@@ -59,7 +59,7 @@ class SumThread::Pending final : public PendingSum {
 
  private:
   const std::shared_ptr<State> state_;
-  bool ended_ = false;  // then the state may be that of a later sum
+  bool ended_ = false;  // from then on the state may be that of a later sum
   absl::Status status_;
 };
 
@@ -88,7 +88,7 @@ std::unique_ptr<PendingSum> SumThread::Start(absl::Span<float> values) {
   return std::make_unique<Pending>(state_);
 }
 
-// Sums on this thread must have the bits of those on any other.
+// Sums on this thread must have the same bits as on any other.
 void SumThread::Run(State* state) {
   SetFlushToZero();
   while (true) {

@@ -1,5 +1,5 @@
-// Runs the sums of a Collective beside their caller, one at a time, for implementations whose own
-// calls block. The thread is started by the first sum.
+// Runs the sums of a Collective on a thread of its own, one at a time, for implementations whose
+// calls block. The first sum starts the thread.
 //
 // Thread-compatible; a PendingSum may be used by another thread than the one that started it.
 
@@ -39,7 +39,7 @@ class SumThread {
   std::thread thread_;
 };
 
-// A sum that ended before it began, for a single rank.
+// A sum that has already ended, with `status`: what a single rank needs.
 std::unique_ptr<PendingSum> EndedSum(absl::Status status);
 
 }  // namespace satrap

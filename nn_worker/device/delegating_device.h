@@ -1,4 +1,4 @@
-// A Device that is another one, for devices that change some of its calls.
+// A Device that passes all calls on to another one: a base for devices that change some of them.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_DELEGATING_DEVICE_H_
 #define SATRAP_NN_WORKER_DEVICE_DELEGATING_DEVICE_H_
@@ -31,7 +31,7 @@ class DelegatingDevice : public Device {
     return device_->NewUrgentStream();
   }
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return device_->NewEvent(); }
-  // `stream` is one of the other device's: whoever wraps those unwraps it first.
+  // `stream` must be the other device's own: a subclass that wraps streams unwraps it first.
   absl::StatusOr<std::unique_ptr<StreamGraph>> Capture(DeviceStream* stream,
                                                        absl::FunctionRef<void()> enqueue) override {
     return device_->Capture(stream, enqueue);

@@ -2,9 +2,9 @@
 // The host reaches device memory by copies alone. Implementations: host/host_device.h, which runs
 // kernels on the CPU, and cuda/cuda_device.h. Matrix products are apart: products.h.
 //
-// WaitForEvent polls, so whoever waits for results can always be stopped. Two calls wait besides,
-// and cannot be: destroying a stream, for all that it has enqueued, and an enqueueing call while
-// the stream's queue is full, for the oldest operations.
+// WaitForEvent polls, so a wait for results can always be ended early. Two other calls wait and
+// cannot be ended: destroying a stream waits for all that it has enqueued, and enqueueing while the
+// stream's queue is full waits for the oldest operations.
 //
 // Thread-safe. Streams and events are thread-compatible. Memory, streams and events are destroyed
 // before their device.
@@ -41,8 +41,8 @@ class Event {
   virtual absl::StatusOr<bool> Poll() = 0;
 };
 
-// What a stream was given once, to be enqueued again as one operation (Device::Capture). Destroyed
-// before the memory that its operations use, and at any time before its device.
+// A recorded sequence of operations that can be enqueued again as one operation (Device::Capture).
+// Destroyed before the memory that its operations use, and at any time before its device.
 class StreamGraph {
  public:
   virtual ~StreamGraph() = default;
@@ -51,7 +51,7 @@ class StreamGraph {
   virtual void Launch(DeviceStream* stream) = 0;
 };
 
-// Device memory as it is at a moment. What other programs hold of it is not free.
+// Device memory at some moment. What other programs hold is not free.
 struct DeviceRoom {
   std::string device;  // as messages name it: "card 0 (NVIDIA H100)"
   int64_t total_bytes = 0;
@@ -64,8 +64,9 @@ class Device {
 
   // The error of the device if it has failed.
   virtual absl::StatusOr<DeviceRoom> Room() = 0;
-  // Both: `bytes` bytes, aligned to 64, contents undefined. RESOURCE_EXHAUSTED if there is not
-  // enough memory. Callers allocate at the start, never during a step.
+  // Allocate and AllocatePinned: `bytes` bytes, aligned to 64, contents undefined.
+  // RESOURCE_EXHAUSTED if there is not enough memory. Callers allocate at the start, never during a
+  // step.
   virtual absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) = 0;
   // Memory of the host, for copies.
   virtual absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) = 0;
@@ -76,14 +77,14 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<DeviceStream>> NewUrgentStream() { return NewStream(); }
   virtual absl::StatusOr<std::unique_ptr<Event>> NewEvent() = 0;
 
-  // Makes a graph of what `enqueue` enqueues on `stream`, none of which runs. It may call Launch
-  // and CopyWithin of that stream alone, and allocates nothing; other threads leave the stream
-  // alone meanwhile. INTERNAL if the device refuses, and goes on; the error of the device if it has
-  // failed.
+  // Makes a graph of what `enqueue` enqueues on `stream`, none of which runs. `enqueue` calls only
+  // Launch and CopyWithin of that stream and allocates nothing; other threads must not use the
+  // stream meanwhile. INTERNAL if the device refuses the graph, after which the device goes on; the
+  // error of the device if it has failed.
   virtual absl::StatusOr<std::unique_ptr<StreamGraph>> Capture(
       DeviceStream* stream, absl::FunctionRef<void()> enqueue) = 0;
 
-  // Gives what the calling thread does until EndRange a name, for profilers that draw it beside the
+  // Names what the calling thread does until EndRange, for profilers that draw it beside the
   // device's own work. Ranges of a thread end in the reverse of the order in which they began. By
   // default nothing happens. `name` outlives the device.
   virtual void BeginRange(const char* /*name*/) {}

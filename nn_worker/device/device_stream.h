@@ -31,7 +31,7 @@ struct Dim3 {
 // A kernel with its arguments, made by Launch (kernel.h).
 struct KernelLaunch {
   const char* signature;    // of a function that the compiler names after the kernel
-  void (*entry)();          // what the device starts: its type is the device's own matter
+  void (*entry)();          // what the device starts; only the device knows its type
   Dim3 grid;                // blocks
   Dim3 block;               // threads, at most 1024
   int64_t shared_bytes;     // of DynamicShared, beside the arrays that the kernel declares
@@ -45,8 +45,8 @@ class DeviceStream {
   // Runs what is still enqueued, and waits for it.
   virtual ~DeviceStream() = default;
 
-  // REQUIRES, for the copies: `bytes` >= 0, and no overlap of source and target. Of 0 bytes, the
-  // pointers may be null.
+  // REQUIRES, for the copies: `bytes` >= 0, and no overlap of source and target. If `bytes` is 0,
+  // the pointers may be null.
   virtual void CopyIn(const void* pinned, void* device, int64_t bytes) = 0;
   virtual void CopyOut(const void* device, void* pinned, int64_t bytes) = 0;
   virtual void CopyWithin(const void* from, void* to, int64_t bytes) = 0;  // device to device

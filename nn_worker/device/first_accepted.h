@@ -1,4 +1,4 @@
-// Which of several ways that a library offers, best first, is taken.
+// Chooses one of several ways that a library offers, best first.
 //
 // Thread-safe: a function of its arguments.
 
@@ -11,9 +11,9 @@
 
 namespace satrap {
 
-// The first of 0 to count - 1 for which `check` is OK. NOT_FOUND refuses one, and the next is
-// asked; the last refusal if there is no other. Any other error of `check` ends the search.
-// REQUIRES: count >= 1
+// Returns the first i from 0 to count - 1 for which check(i) is OK. If check(i) is NOT_FOUND, i is
+// refused and the next one is tried; if all are refused, returns the last refusal. Any other error
+// of `check` ends the search and is returned. REQUIRES: count >= 1
 inline absl::StatusOr<int> FirstAccepted(int count, absl::FunctionRef<absl::Status(int)> check) {
   absl::Status refusal;
   for (int i = 0; i < count; ++i) {

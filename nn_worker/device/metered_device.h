@@ -1,5 +1,5 @@
-// What a device's memory and copies come to, and a Device that counts its allocations and keeps
-// them within a limit.
+// Counts a device's memory and copies (DeviceMeter), and keeps a device's allocations within a
+// limit (NewMeteredDevice).
 //
 // Bytes are those that were asked for. A card rounds them up, and its driver takes memory of its
 // own.
@@ -34,8 +34,8 @@ class DeviceMeter {
     // one asked for.
     int64_t scratch_bytes = 0;
     int64_t most_scratch_bytes = 0;
-    // The share of `bytes` of lists that operations read, with what was outgrown; and what they lie
-    // in now.
+    // The share of `bytes` that was taken for lists that operations read, outgrown memory included,
+    // and the memory in which lists of each kind are now.
     int64_t list_bytes = 0;
     int64_t network_list_bytes = 0;
     int64_t part_list_bytes = 0;
@@ -48,10 +48,11 @@ class DeviceMeter {
   Reading Read() const;
   void CountCopyIn(int64_t bytes);
   void CountCopyOut(int64_t bytes);
-  // For backends: what of the allocations is for what.
+  // For backends, which know what allocations are for.
   void CountScratch(int64_t bytes);
   void NoteScratchUse(int64_t bytes);
-  // `bytes` more are taken for lists of that kind, which lie in `held_bytes` from now on.
+  // `bytes` more were taken for lists of that kind, which are in `held_bytes` of memory from now
+  // on.
   void CountLists(ListKind kind, int64_t bytes, int64_t held_bytes);
   void CountGraphLaunch();
 
@@ -69,8 +70,8 @@ class DeviceMeter {
   Reading reading_ GUARDED_BY(mutex_);
 };
 
-// `device` with its allocations counted in `meter`, whose limit is an error of Allocate. Streams
-// and events are those of `device`.
+// Wraps `device`: `meter` counts its allocations, and Allocate fails beyond the meter's limit.
+// Streams and events are those of `device`.
 std::unique_ptr<Device> NewMeteredDevice(std::unique_ptr<Device> device,
                                          std::shared_ptr<DeviceMeter> meter);
 

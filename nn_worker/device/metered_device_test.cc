@@ -54,7 +54,7 @@ TEST(MeteredDeviceTest, WhatTheDeviceRefusesIsNotCounted) {
   EXPECT_EQ(meter->Read().peak_bytes, 0);
 }
 
-// The limit is the job's own matter, and no property of the device.
+// The limit belongs to the job and is no property of the device.
 TEST(MeteredDeviceTest, TheRoomIsThatOfTheDeviceWhateverTheLimit) {
   HostDeviceOptions options;
   options.memory_bytes = 4096;

@@ -49,9 +49,10 @@ class ProductPlanner {
  public:
   virtual ~ProductPlanner() = default;
   virtual int64_t workspace_bytes() const = 0;  // at most kMostPlanWorkspaceBytes
-  // NOT_FOUND if the library has no algorithm for it: with an epilogue, try the product without one
-  // and do the rest by own kernels; without, the product is for own kernels, too. INTERNAL if the
-  // library fails. REQUIRES: ForLibrary(spec); kColumnSums has an f32 output
+  // NOT_FOUND if the library has no algorithm for the spec. If the spec has an epilogue, the caller
+  // then tries the product without one and does the rest with own kernels; if it has none, the
+  // product is for own kernels, too. INTERNAL if the library fails. REQUIRES: ForLibrary(spec);
+  // kColumnSums has an f32 output
   virtual absl::StatusOr<std::unique_ptr<ProductPlan>> Prepare(const ProductSpec& spec) = 0;
 };
 

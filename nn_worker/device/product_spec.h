@@ -1,4 +1,4 @@
-// What a matrix product of a linear layer is, before any library is asked to do it:
+// Describes a matrix product of a linear layer, whichever library may do it:
 //
 //   c = epilogue(op(a) op(b)), or of c + op(a) op(b)  c: (rows, cols), each value a sum of `terms`
 //
@@ -15,7 +15,7 @@
 
 namespace satrap {
 
-// What factors are made of, and how they are multiplied. Sums are f32 in each.
+// The type of the factors, and how they are multiplied. Sums are always f32.
 enum class ProductPrecision {
   kF32,
   kTf32,  // f32 in memory, rounded to 10 bits of mantissa for the multiplication
@@ -34,13 +34,13 @@ enum class ProductEpilogue {
 };
 
 struct ProductSpec {
-  // The largest that are asked for. The samples, n, may be fewer in a product.
+  // The largest product that the spec is for. A single product may have fewer samples, n.
   int64_t rows = 0, cols = 0, terms = 0;
   bool transpose_a = false;                          // a is stored as (terms, rows)
   bool transpose_b = false;                          // b is stored as (cols, terms)
   int64_t a_stride = 0, b_stride = 0, c_stride = 0;  // values from one stored row to the next
-  // What the addresses of the matrices are multiples of, in bytes: at most 16, and at least a
-  // value.
+  // The addresses of the matrices are multiples of these, in bytes: at most 16, and at least the
+  // size of a value.
   int64_t a_alignment = 16, b_alignment = 16, c_alignment = 16;
   ProductPrecision precision = ProductPrecision::kF32;
   bool f32_output = true;  // otherwise c has the type of the factors
@@ -50,8 +50,9 @@ struct ProductSpec {
   int64_t samples() const { return transpose_a ? terms : rows; }
 };
 
-// Whether a library is to be asked at all: no dimension is 0, and none of the weight matrix is
-// under 8. It is slow at the others, or does not take them, and own kernels do them.
+// Whether the product is for a library at all: no dimension is 0, and neither dimension of the
+// weight matrix is under 8. A library is slow at other products or refuses them, so own kernels do
+// them.
 bool ForLibrary(const ProductSpec& spec);
 
 // The same product for matrices that lie column by column. Such a matrix, read row by row, is its
@@ -70,7 +71,7 @@ struct ColumnMajor {
 // `samples`: how many there are this time, at most spec.samples().
 ColumnMajor ToColumnMajor(const ProductSpec& spec, int64_t samples);
 
-// Values from one row of a mask to the next, in bits: cuBLASLt wants a multiple of 128.
+// The distance from one row of a mask to the next, in bits: cuBLASLt wants a multiple of 128.
 int64_t MaskStride(int64_t cols);
 
 }  // namespace satrap

@@ -64,7 +64,7 @@ TEST(ProductSpecTest, ColumnByColumnItIsTheSameProduct) {
       spec.terms = 4;
       spec.transpose_a = transpose_a;
       spec.transpose_b = transpose_b;
-      // Each with a gap of another width.
+      // Each matrix has gaps of a different width between its rows.
       spec.a_stride = (transpose_a ? spec.rows : spec.terms) + 1;
       spec.b_stride = (transpose_b ? spec.terms : spec.cols) + 2;
       spec.c_stride = spec.cols + 3;

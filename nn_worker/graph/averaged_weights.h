@@ -1,5 +1,5 @@
-// The means of a network's parameters over its steps (AveragedWeightsConfig), and their use in the
-// place of the parameters.
+// The means of a network's parameters over its steps (AveragedWeightsConfig), and their use instead
+// of the parameters.
 //
 // Layers read the parameters where they lie. To evaluate with the means, these are copied there,
 // and what was trained is kept aside meanwhile. It costs two more buffers of the size of the
@@ -43,7 +43,7 @@ class AveragedWeights {
   float decay_;
   Tensor parameters_;
   Tensor averages_;
-  Tensor trained_;  // while the parameters are the means
+  Tensor trained_;  // the trained values, while the parameters are the means
   Backend* backend_;
   bool shown_ = false;
 };

@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// Up to it every whole number is a float.
+// Every whole number up to this is a float.
 constexpr int64_t kPart = int64_t{1} << 24;
 
 bool HasShape(const NamedArray& array, const ArrayShape& shape) {
@@ -25,7 +25,7 @@ absl::StatusOr<DenseStart> DecodeStart(const NamedArray& array) {
   bool whole = array.values.size() == 4;
   for (size_t i = 0; whole && i < array.values.size(); ++i) {
     const float part = array.values[i];
-    // So that low + kPart * high fits.
+    // The limits keep low + kPart * high from overflowing.
     const auto limit = static_cast<float>(i % 2 == 0 ? kPart : kPart << 13);
     whole = part >= 0 && part < limit && part == std::floor(part);
   }

@@ -1,4 +1,4 @@
-// What a run takes of the dense network of the model that it starts from (WarmStartConfig in
+// What a run takes from the dense network of the model that it starts from (WarmStartConfig in
 // proto/job.proto), and how the run's own cuts keep what it owes to that model.
 //
 // Thread-safe: functions of their arguments.
@@ -25,8 +25,8 @@ namespace satrap {
 // part, low + 2^24 * high. A run that has nothing to keep saves none.
 inline constexpr char kDenseStartName[] = "#warm_start";
 absl::optional<NamedArray> EncodeStart(const DenseStart& start);
-// Removes it from the arrays of a checkpoint; zeros if there is none. DATA_LOSS if it is not what
-// EncodeStart makes.
+// Removes the DenseStart from the arrays of a checkpoint and returns it; zeros if there is none.
+// DATA_LOSS if it is not what EncodeStart makes.
 absl::StatusOr<DenseStart> TakeStart(std::vector<NamedArray>* arrays);
 
 // An array of the network that a run trains.
@@ -39,12 +39,12 @@ struct ArrayShape {
 struct DenseTake {
   absl::flat_hash_map<std::string, const NamedArray*> arrays;  // by name; of the `saved` given
   std::vector<std::string> fresh;    // may be taken, but the model has none: they begin anew
-  std::vector<std::string> ignored;  // the model's that the network has not
-  bool has_state = false;            // the optimizer's is taken, too
+  std::vector<std::string> ignored;  // in the model, but not in the network
+  bool has_state = false;            // the optimizer's state is taken, too
   DenseStart start;
 };
 
-// The names of what was taken, once it is.
+// The names of what was taken, and of what was not.
 struct TakenOfModel {
   std::vector<std::string> taken, fresh, ignored;  // as in DenseTake
   bool has_state = false;
@@ -52,9 +52,8 @@ struct TakenOfModel {
 
 // `values` are the parameters and running statistics of the network, `states` what its optimizer
 // keeps; `model_step` is the number of steps of the run that saved the model. The state is taken
-// whole or not at all, because a rule has one count of steps for all parameters: only if every
-// value is taken, and the model has all of `states`. If values are taken without it, the rate warms
-// up.
+// only if every value is taken and the model has all of `states`, because a rule has one count of
+// steps for all parameters. If values are taken without the state, the rate warms up.
 // FAILED_PRECONDITION, naming both shapes, if an array that is taken has another shape.
 absl::StatusOr<DenseTake> PlanDenseTake(const WarmStartConfig& config, uint64_t model_step,
                                         absl::Span<const NamedArray> saved,

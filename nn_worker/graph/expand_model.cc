@@ -133,7 +133,7 @@ absl::Status CheckComposite(const LayerConfig& layer) {
     count = layer.cross_v2().layers();
   } else if (layer.has_attention()) {
     count = layer.attention().layers();
-    // It would make one long vector of several inputs, and vectors of one are what it needs.
+    // Several inputs would be joined into one long vector, but attention needs the vectors of one.
     if (layer.inputs_size() != 1) {
       wrong = absl::StrCat("(attention): takes one input, as stack makes it, got ",
                            layer.inputs_size());

@@ -13,7 +13,7 @@ namespace {
 // Ranks wait for one another as long as it takes; Abort of the collective ends a wait.
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 
-// In memory that the host reaches.
+// Adds up in place, in memory that the host can access.
 class SumsInPlace final : public GradientSums {
  public:
   SumsInPlace(DeviceMemory* memory, Collective* collective, const Tensor& gradients)
@@ -38,7 +38,7 @@ class SumsInPlace final : public GradientSums {
   std::unique_ptr<PendingSum> sum_;
 };
 
-// Out to pinned memory, and back.
+// Copies out to pinned memory, adds up there, and copies back.
 class SumsThroughHost final : public GradientSums {
  public:
   SumsThroughHost(DeviceMemory* memory, Collective* collective, const Tensor& gradients,
@@ -51,7 +51,7 @@ class SumsThroughHost final : public GradientSums {
 
   absl::Status Start() override {
     memory_->CopyOut(gradients_, Bytes());
-    memory_->Record(Lane::kOperations, copied_out_.get());
+    memory_->Record(DeviceQueue::kOperations, copied_out_.get());
     RETURN_IF_ERROR(AwaitEvent(memory_, copied_out_.get(), kForever,
                                [&] { return !collective_->status().ok(); }));
     sum_ = collective_->StartAllReduceSum(pinned_);
@@ -79,7 +79,7 @@ class SumsThroughHost final : public GradientSums {
   std::unique_ptr<PendingSum> sum_;
 };
 
-// One rank. A dead collective is an error here, too, as it is of every sum.
+// The sums of a single rank. A dead collective is an error here, too, as it is for all other sums.
 class SumsOfOneRank final : public GradientSums {
  public:
   explicit SumsOfOneRank(Collective* collective) : collective_(collective) {}
@@ -90,7 +90,7 @@ class SumsOfOneRank final : public GradientSums {
   Collective* const collective_;
 };
 
-// From device to device, beside the operations.
+// Adds up from device to device, while operations may run.
 class SumsOnDevice final : public GradientSums {
  public:
   SumsOnDevice(DeviceMemory* memory, Collective* collective, DeviceReduction* reduction,
@@ -119,13 +119,13 @@ class SumsOnDevice final : public GradientSums {
     absl::Status failure;
     const auto failed = [&] {
       failure = reduction_->Poll();
-      // The sum of a peer that is gone does not always fail by itself. Whoever learns of the loss
-      // may abort the collective; a rank of a run is ended with its process instead.
+      // A sum with a peer that is gone does not always fail by itself. Whoever learns of the loss
+      // may abort the collective; in a run the rank's process is ended instead.
       if (failure.ok()) failure = collective_->status();
       return !failure.ok();
     };
     const absl::Status waited = AwaitEvent(memory_, summed_.get(), kForever, failed);
-    // What has ended may have ended because of an error.
+    // The sum may have ended because of an error, so ask once more.
     if (!failed()) {
       pending_ = !waited.ok();
       return waited;

@@ -183,7 +183,7 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
-  // Candidates have rows of their own, which other layers would take for samples.
+  // Candidates have rows of their own, which other layers would mistake for samples.
   absl::Status CheckPartInputs(const GraphNode& node) const {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const bool of_part = graph_.tensors[node.inputs[i]].of_part;
@@ -236,7 +236,7 @@ class GraphBuilder {
       const bool read = std::any_of(node.outputs.begin(), node.outputs.end(), [this](int tensor) {
         return graph_.IsOutput(tensor) || !graph_.tensors[tensor].consumers.empty();
       });
-      // It would cost time and train nothing; most likely a name is misspelt where it is read.
+      // Such a layer costs time and trains nothing; most likely a reader misspells its name.
       if (!read) return Error(node, "is read by no layer and is not the output");
     }
     return absl::OkStatus();

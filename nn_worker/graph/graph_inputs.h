@@ -40,7 +40,8 @@ struct GraphInputs {
   // kCandidateInput. Each belongs to the part, not to its samples: [max_candidates, dim].
   std::vector<FeatureSegment> candidates;
   int64_t max_candidates = 0;
-  // The most samples of a part: what an output with a column for each has columns.
+  // The most samples of a part, and the number of columns of an output with a column for each
+  // sample.
   int64_t max_samples = 1;
 };
 

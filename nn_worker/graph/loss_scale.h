@@ -1,11 +1,11 @@
 // The loss scale of a job that computes in F16 (LossScaleConfig in proto/job.proto), and what the
 // network makes of it.
 //
-// Users give the scale S of the mean loss, as the field does. The gradients of a network are sums
-// over samples, about as many times larger as the global batch B has samples, so they are
-// multiplied by S / 2^round(log2 B): a power of two, so that nothing is rounded, and for any B the
-// same numbers as S gives the gradients of a mean, within a factor of sqrt(2). With S itself a
-// batch of some thousand samples would overflow an F16 at once.
+// Users set the scale S of the mean loss, as the field says. The gradients of a network are sums
+// over samples, about B times as large for a global batch of B samples. So they are multiplied by
+// S / 2^round(log2 B): a power of two, so that nothing is rounded, and for any B they become what S
+// makes of the gradients of a mean, within a factor of sqrt(2). With S itself a batch of some
+// thousand samples would overflow an F16 at once.
 //
 // Thread-safe: functions of their arguments.
 
@@ -23,8 +23,8 @@ namespace satrap {
 // What the gradients of sums over samples are multiplied by, from a step on.
 struct GradientScale {
   float scale = 1;           // of the next step
-  uint32_t clean_steps = 0;  // finite ones in a row since it changed
-  GradientScaleRule rule;    // how it moves; as it is here, never
+  uint32_t clean_steps = 0;  // finite steps in a row since the scale changed
+  GradientScaleRule rule;    // how it moves; by default never
 
   bool moves() const { return rule.growth_steps > 0; }
 };

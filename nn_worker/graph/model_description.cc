@@ -42,7 +42,8 @@ std::string SegmentOf(const std::string& name) {
   return dot == std::string::npos ? "" : name.substr(dot);
 }
 
-// A model has dozens of features, and a line for each would hide the layers.
+// Joins graph inputs that are alike: a model has dozens of features, and a line for each would hide
+// the layers.
 std::vector<Source> SourcesOf(const Graph& graph, const GraphNode& node) {
   std::vector<Source> sources;
   for (size_t i = 0; i < node.inputs.size();) {

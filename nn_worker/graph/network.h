@@ -61,10 +61,10 @@ class Network {
   int num_inputs() const;
   // (max_samples, values of one sample); of candidates (max_candidates, dim). Empty if unread.
   Tensor input_view(int input) const;
-  // The same shape, valid after Backward for the rows of the part. Empty for "numeric", for lengths
-  // and for inputs that no layer reads.
+  // The gradient of an input, of the same shape, valid after Backward for the rows of the part.
+  // Empty for "numeric", for lengths and for inputs that no layer reads.
   Tensor input_gradient(int input) const;
-  Backend* backend() const;  // what the views are memory of
+  Backend* backend() const;  // owns the memory of the views
 
   // Computes the outputs of rows [0, samples) of the inputs, and of rows [0, pass.candidates) of
   // those of the part. An evaluation uses no collective, takes averaged weights if there are some
@@ -85,10 +85,10 @@ class Network {
   // Enqueues the losses of all tasks and their gradients. REQUIRES: a Forward; targets.size() ==
   // num_tasks(); labels.size() == samples, the others likewise unless empty
   void Loss(absl::Span<const LossTargets> targets);
-  // Of one task.
+  // As Loss above, for a network with one task.
   void Loss(absl::Span<const float> labels, absl::Span<const float> weights,
             absl::Span<const float> mask);
-  // Of the last Loss, over all tasks and this rank's part. Waits for the backend.
+  // The sums of the last Loss over all tasks and this rank's part. Waits for the backend.
   LossSums ReadLoss();
 
   // REQUIRES: a training Forward and its Loss. An error is the collective's.
@@ -98,13 +98,13 @@ class Network {
   absl::Status StartReduce();
   // Waits for the sums. REQUIRES: StartReduce
   absl::Status FinishReduce();
-  // Of parameters (this rank's; after the reduction all ranks') and inputs, scaled. Wait for the
-  // backend.
-  int64_t CountGradientsBeyond(float limit);  // in magnitude, or NaN
+  // Count gradients of parameters (this rank's; after the reduction all ranks') and of inputs, with
+  // the gradient scale still in them. Wait for the backend.
+  int64_t CountGradientsBeyond(float limit);  // whose magnitude is above it, or that are NaN
   int64_t CountNonFiniteGradients();
 
-  // The squares, summed, of the gradients as Step(step, totals) takes them: normalised, with L2 and
-  // L1, of parameters that are not frozen. The same bits on every rank. Waits for the backend.
+  // The sum of the squares of the gradients as Step(step, totals) takes them: normalised, with L2
+  // and L1, of parameters that are not frozen. The same bits on every rank. Waits for the backend.
   // REQUIRES: FinishReduce; the step counts
   double GradientSquares(const DenseStep& step, const StepTotals& totals);
 
@@ -125,7 +125,7 @@ class Network {
   int64_t num_parameters() const;
   // "deep/linear_0.weight", in the order of parameters().
   std::vector<std::string> parameter_names() const;
-  std::vector<std::string> value_names() const;  // and running statistics, after them
+  std::vector<std::string> value_names() const;  // these, then running statistics
   // A copy; NOT_FOUND.
   absl::StatusOr<NamedArray> Parameter(absl::string_view name);
 
@@ -135,7 +135,8 @@ class Network {
   // Changes nothing unless it succeeds. DATA_LOSS if damaged; FAILED_PRECONDITION, naming an array,
   // if names or shapes are not those of this network.
   absl::Status Load(absl::string_view bytes, LoadScope scope);
-  // Takes what it may of a model saved after `model_step` steps. Errors as Load and PlanDenseTake.
+  // Takes what `config` allows of a model saved after `model_step` steps. Errors as Load and
+  // PlanDenseTake.
   using Taken = TakenOfModel;
   absl::StatusOr<Taken> StartFrom(absl::string_view bytes, const WarmStartConfig& config,
                                   uint64_t model_step);

@@ -72,7 +72,7 @@ struct Job {
   int features = 2;
 };
 
-// What ranks add up their gradients by; one rank needs neither.
+// What ranks add up their gradients with; a single rank needs neither.
 struct RankSums {
   std::unique_ptr<Collective> collective = std::move(NewLocalCollectives(1)[0]);
   std::unique_ptr<DeviceReduction> reduction;
@@ -199,7 +199,7 @@ TEST(NetworkCaptureTest, GraphsTrainWithTheSameBitsWhileMasksAndRatesChange) {
   EXPECT_EQ(ExpectTheSameBits({}, TrainSixSteps), 5);
 }
 
-// Equal inputs and targets, and weights that no step moves: what differs is what dropout leaves.
+// Inputs and targets are equal and no step moves the weights, so steps differ only by dropout.
 TEST(NetworkCaptureTest, AGraphDropsOtherUnitsInEachStep) {
   TestNetwork network({}, /*captures=*/true, NewHostDeviceBackend({}));
   std::vector<double> losses;
@@ -234,7 +234,7 @@ TEST(NetworkCaptureTest, PartsOfOtherSizesRunWithoutAGraphInBetween) {
   EXPECT_EQ(launches, 3);
 }
 
-// Ranks that do not divide a global batch.
+// Parts have two sizes if the number of ranks does not divide a global batch.
 TEST(NetworkCaptureTest, FullPartsOfTwoSizesHaveAGraphEach) {
   Job job;
   job.min_full_samples = kSamples - 1;
@@ -270,7 +270,8 @@ TEST(NetworkCaptureTest, ScoresAndLoadedWeightsInBetweenAreSeen) {
       scores.push_back(network->Score(kSamples));
     });
     EXPECT_EQ(launches, 5);
-    // Without and with graphs, with own kernels and with plans.
+    // Two scores of each run: own kernels without graphs and with them, then plans without and
+    // with.
     ASSERT_EQ(scores.size(), 8u);
     for (const size_t i : {0, 1, 4, 5}) EXPECT_EQ(scores[i], scores[i + 2]);
   }
@@ -294,7 +295,7 @@ TEST(NetworkCaptureTest, SamplesWithWeightsHaveAGraphOfTheirOwn) {
   EXPECT_EQ(launches, 6);
 }
 
-// A part may have more pairs than another.
+// One part may have more pairs than another, so a graph would not fit all parts.
 TEST(NetworkCaptureTest, PairsAreNotCaptured) {
   Job job;
   job.model = kPairs;
@@ -315,7 +316,7 @@ std::unique_ptr<Backend> TightBackend(const Job& job) {
   return backend(std::make_shared<DeviceMeter>(meter->Read().peak_bytes + 1));
 }
 
-// Evaluations of many sizes, each with lists of its own, push those of the captured pass out.
+// Evaluations of many sizes, each with lists of its own, overwrite the lists of the captured pass.
 TEST(NetworkCaptureTest, ListsThatAreWrittenOverAreSeen) {
   Job job;
   job.model = kDots;
@@ -338,7 +339,7 @@ TEST(NetworkCaptureTest, ListsThatAreWrittenOverAreSeen) {
   EXPECT_EQ(got->Save(), expected->Save());
 }
 
-// By rank, what is saved.
+// What each rank saves after training, by rank.
 std::vector<std::string> TrainTwoRanks(const Job& job, bool captures, int64_t launches) {
   auto collectives = NewLocalCollectives(2);
   auto reductions = NewLocalReductions(2);
@@ -351,7 +352,7 @@ std::vector<std::string> TrainTwoRanks(const Job& job, bool captures, int64_t la
       TrainSixSteps(&network);
       EXPECT_EQ(network->graph_launches(), launches);
       saved[r] = network->Save();
-      // The other one may still wait for this one's last sum.
+      // The other rank may still be waiting for this rank's last sum.
       CHECK_OK(network.Meet());
     });
   }
@@ -372,8 +373,8 @@ TEST(NetworkCaptureTest, BatchNormOfAllRanksStaysOutsideOfTheGraphs) {
   EXPECT_EQ(TrainTwoRanks({}, /*captures=*/true, 15), TrainTwoRanks({}, /*captures=*/false, 0));
 }
 
-// Then the pass begins and ends outside of a graph. There are three: of the products forward, of
-// the loss, and of the products backward.
+// With batch norm first and last, the pass begins and ends outside of a graph. There are three
+// graphs: of the products forward, of the loss, and of the products backward.
 TEST(NetworkCaptureTest, BatchNormMayBeTheFirstLayerAndTheLast) {
   Job job;
   job.model = kNormsAtBothEnds;

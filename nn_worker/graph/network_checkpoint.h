@@ -1,4 +1,4 @@
-// Between the buffers of a Network and the arrays of a dense checkpoint (dense_checkpoint.h).
+// Copies between the buffers of a Network and the arrays of dense_checkpoint.h.
 //
 // Thread-safe: functions of their arguments.
 
@@ -36,7 +36,7 @@ std::vector<NamedArray> ReadKept(const std::vector<KeptArray>& kept, Backend* ba
 bool IsAverage(const NamedArray& array);
 bool IsOptimizerState(const NamedArray& array);
 
-// FAILED_PRECONDITION unless the optimizer state among `arrays` is that of such an optimizer.
+// FAILED_PRECONDITION unless the optimizer state among `arrays` is of the kind of `optimizer`.
 absl::Status CheckOptimizerKind(const std::vector<NamedArray>& arrays,
                                 const DenseOptimizer& optimizer);
 

@@ -25,12 +25,12 @@ struct ActivationMemory {
   std::vector<Tensor> values;     // empty: an input that nobody reads
   std::vector<Tensor> gradients;  // empty: not needed
   // The whole blocks that the gradients of graph inputs lie in, to be scanned for values that are
-  // not finite: a few wide scans in place of many narrow ones.
+  // not finite: a few wide scans instead of many narrow ones.
   std::vector<Tensor> input_gradient_blocks;
-  // Those of inputs that belong to the part, (most rows, dim).
+  // The same blocks for inputs that belong to the part, (most rows, dim).
   std::vector<Tensor> part_gradient_blocks;
 };
-// Without gradients unless `trains`.
+// Allocates no gradients unless `trains`.
 absl::StatusOr<ActivationMemory> AllocateActivations(const Graph& graph, int64_t max_samples,
                                                      bool trains, Backend* backend);
 

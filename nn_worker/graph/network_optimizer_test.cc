@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/check.h"
@@ -12,8 +13,8 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu/cpu_half_backend.h"
+#include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/backend/testing/deferred_backend.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
 
@@ -31,10 +32,9 @@ class Trained {
  public:
   // `optimizer` is a DenseOptimizerConfig.
   explicit Trained(const std::string& optimizer, DType dtype = DType::kF32,
-                   const std::string& model = kModel)
-      : model_(model),
-        backend_(NewDeferredBackend(NewCpuHalfBackend(1), HostAccess::kNone)),
-        collectives_(NewLocalCollectives(1)) {
+                   const std::string& model = kModel,
+                   std::unique_ptr<Backend> backend = NewHostDeviceBackend({}))
+      : model_(model), backend_(std::move(backend)), collectives_(NewLocalCollectives(1)) {
     auto network = Make(optimizer, dtype);
     CHECK_OK(network.status());
     network_ = *std::move(network);
@@ -70,7 +70,7 @@ class Trained {
     CopyIn(backend_.get(), values, wide);
     backend_->Copy(wide, view, /*add=*/false);
   }
-  // What comes before a step.
+  // Runs all that comes before a step.
   void Reduce(int64_t step) {
     Fill(step);
     CHECK_OK(network_->Forward(kSamples, PassContext::Training(step, 0)));
@@ -120,11 +120,11 @@ TEST(NetworkOptimizerTest, EveryKindLowersTheLossAndGoesOnFromASaveBitByBit) {
   for (const std::string kind : kEveryKind) {
     const bool scales = kind.substr(0, 8) != "adadelta";
     const std::string text = (scales ? "learning_rate: 0.02 " : "learning_rate: 1 ") + kind;
-    Trained first(text);
+    Trained first(text, DType::kF32, kModel, NewCpuHalfBackend(1));
     const double before = first.Train(0);
     for (int64_t step = 1; step < 60; ++step) first.Train(step);
     EXPECT_LT(first.Train(0), 0.9 * before) << kind;
-    Trained second(text);
+    Trained second(text, DType::kF32, kModel, NewCpuHalfBackend(1));
     const std::string saved = first->Save();
     ASSERT_TRUE(second->Load(saved, Network::LoadScope::kAll).ok()) << kind;
     first.Train(61);
@@ -256,8 +256,15 @@ TEST(NetworkOptimizerTest, AveragesAreTheMeanOfTheFormula) {
 }
 
 TEST(NetworkOptimizerTest, EvaluationsUseAveragesAndTrainingDoesNot) {
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    Trained averaged(kAveraged, dtype), plain(kNotAveraged, dtype);
+  for (const auto& [dtype, on_device] : {std::pair(DType::kF32, false),
+                                         {DType::kBF16, false},
+                                         {DType::kF32, true},
+                                         {DType::kBF16, true}}) {
+    const auto backend = [on_device = on_device] {
+      return on_device ? NewHostDeviceBackend({}) : NewCpuHalfBackend(1);
+    };
+    Trained averaged(kAveraged, dtype, kModel, backend());
+    Trained plain(kNotAveraged, dtype, kModel, backend());
     for (int64_t step = 0; step < 20; ++step) {
       EXPECT_EQ(averaged.Train(step), plain.Train(step)) << step;
       if (step % 5 == 0) averaged.Logits();
@@ -273,13 +280,13 @@ TEST(NetworkOptimizerTest, EvaluationsUseAveragesAndTrainingDoesNot) {
       array.name.resize(mark);
       means.push_back(array);
     }
-    Trained fixed(kNotAveraged, dtype);
+    Trained fixed(kNotAveraged, dtype, kModel, backend());
     ASSERT_TRUE(fixed->Load(EncodeArrays(means), Network::LoadScope::kModel).ok());
     EXPECT_EQ(averaged.Logits(), fixed.Logits());
   }
 }
 
-// Steps of rate 1 are the gradient with L2 and L1.
+// With a rate of 1, a step is the gradient with L2 and L1.
 TEST(NetworkOptimizerTest, ANormIsOfTheStepOfTrainedParametersThatAreNotFrozen) {
   constexpr char kSettings[] =
       "learning_rate: 1 sgd {} l2: 0.25 averaged_weights { decay: 0.9 }"
@@ -295,7 +302,7 @@ TEST(NetworkOptimizerTest, ANormIsOfTheStepOfTrainedParametersThatAreNotFrozen) 
   for (const std::string& name : names) before.push_back(whole.Values(name));
   const DenseStep step = {5, kSamples};
   const StepTotals totals = {kSamples, kSamples, 0};
-  whole.Logits();  // the averages stand where layers read
+  whole.Logits();  // now layers read the averages
   const double squares = whole->GradientSquares(step, totals);
   half.Logits();
   CHECK_OK(whole->Step(step, totals));
@@ -321,7 +328,7 @@ TEST(NetworkOptimizerTest, ASaveHoldsParametersAndAveragesWhateverIsEvaluated) {
   EXPECT_EQ(first->Save(), saved);
   for (const auto scope : {Network::LoadScope::kAll, Network::LoadScope::kModel}) {
     Trained second(kAveraged);
-    second.Logits();  // its averages stand where layers read
+    second.Logits();  // now its layers read the averages
     ASSERT_TRUE(second->Load(saved, scope).ok());
     EXPECT_EQ(second.Logits(), logits);
     EXPECT_EQ(second->Save(), saved);
@@ -350,7 +357,7 @@ TEST(NetworkOptimizerTest, AfterAWarmStartAveragesBeginWithTheModel) {
   plain.Train(1);
   ASSERT_TRUE(averaged->StartFrom(plain->Save(), WarmStartConfig(), 2).ok());
   EXPECT_EQ(averaged.Logits(), plain.Logits());
-  // Those of the model are of another run's steps.
+  // The model's averages are those of another run's steps.
   averaged.Train(0);
   const auto taken = another->StartFrom(averaged->Save(), WarmStartConfig(), 1);
   ASSERT_TRUE(taken.ok()) << taken.status();

@@ -24,15 +24,15 @@ struct NetworkOptions {
   DenseOptimizerConfig optimizer;
   uint64_t seed = 1;
   int64_t max_samples = 0;  // of one part
-  // Parts of so many samples are full ones, too: ranks that do not divide a global batch get parts
-  // of two sizes. 0: only those of max_samples are.
+  // Parts of this many samples are full ones, too: if the number of ranks does not divide the
+  // global batch, parts have two sizes. 0: only parts of max_samples are full.
   int64_t min_full_samples = 0;
   // False: the network only computes evaluations. It has no memory for gradients, losses and the
   // optimizer's state, and loads models for LoadScope::kModel alone.
   bool trains = true;
-  // Not empty: the network only computes these values of the model (output_model.h), in the place
-  // of its tasks' outputs, whatever `trains` says. It leaves what it does not need of a model that
-  // it loads.
+  // Not empty: the network only computes these values of the model (output_model.h), instead of its
+  // tasks' outputs, whatever `trains` says. It ignores what it does not need of a model that it
+  // loads.
   std::vector<std::string> outputs;
   // The type of activations, their gradients and the factors of products: F32, F16 or BF16.
   DType dtype = DType::kF32;
@@ -40,7 +40,8 @@ struct NetworkOptions {
   // Train enqueues full parts as graphs, where the backend makes them. Layers that prevent it stay
   // outside.
   bool graph_capture = true;
-  // Told once if the device refuses a graph, with a message for whoever runs the job; may be null.
+  // Called once if the device refuses a graph, with a message for whoever runs the job; may be
+  // null.
   std::function<void(const absl::Status&)> on_graph_refusal;
   Backend* backend = nullptr;        // outlives the network
   Collective* collective = nullptr;  // of the ranks; outlives the network
@@ -58,7 +59,7 @@ struct StepTotals {
 
 // How much of a saved model a network loads.
 enum class LoadScope {
-  kAll,  // to go on: optimizer state must be there and of the same optimizer
+  kAll,  // to continue: optimizer state must be there and of the same optimizer
   // To start from or to score: optimizer state is left as it is. If the network averages and the
   // model has no averages, they begin at its parameters.
   kModel,

@@ -65,7 +65,7 @@ class NetworkOutputsTest : public ::testing::Test {
   const std::vector<std::unique_ptr<Collective>> collectives_ = NewLocalCollectives(1);
 };
 
-// A run that only scores has no memory for gradients and the optimizer, and the same bits.
+// A run that only scores has no memory for gradients and the optimizer, but computes the same bits.
 TEST_F(NetworkOutputsTest, ANetworkThatIsNotTrainedComputesTheSame) {
   const auto trained = Create({});
   const auto scoring = Create({}, /*seed=*/2, DType::kF32, /*trains=*/false);

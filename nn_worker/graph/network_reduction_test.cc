@@ -111,7 +111,7 @@ TEST(NetworkReductionTest, ALostPeerEndsTheStep) {
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
 }
 
-// Whoever goes on after an error gets it again.
+// A caller that goes on after an error gets the same error again.
 TEST(NetworkReductionTest, WhatIsDeadReturnsItsErrorFromEveryCall) {
   for (const bool on_devices : {true, false}) {
     const auto collectives = NewLocalCollectives(on_devices ? 2 : 1);

@@ -1,4 +1,4 @@
-// What a Network takes of another run's model, and what its own cuts keep of that.
+// What a Network takes from another run's model, and what its own cuts keep of that.
 
 #include <cmath>
 #include <string>
@@ -41,12 +41,12 @@ struct AdamRank {
     CHECK_OK(created.status());
     network = *std::move(created);
   }
-  // With gradients of 1 everywhere.
+  // Takes a step with gradients of 1 everywhere.
   void Step(int64_t step) {
     backend->Fill(network->gradients(), 1);
     CHECK_OK(network->Step({step}, {1, 1, 0}));
   }
-  // Without the gaps, which have gradients here.
+  // The weights without the gaps, which have gradients here.
   std::vector<float> Weights() {
     std::vector<float> weights;
     for (const std::string& name : network->parameter_names()) {

@@ -65,8 +65,8 @@ class OutputModel {
   }
 
  private:
-  // Adds the layers that `output` needs. What neither is a layer nor an input is the graph
-  // builder's to report.
+  // Adds the layers that `output` needs. The graph builder reports a name that is neither a layer
+  // nor an input.
   absl::Status Reach(const std::string& output) {
     std::vector<std::string> stack = {LayerOf(output)};
     while (!stack.empty()) {

@@ -52,14 +52,14 @@ absl::Status PassGraphs::Run(const PassKey& key, absl::Span<const PassPart> part
   Passes* const known = active() ? Find(key) : nullptr;
   bool from_graphs = known != nullptr;
   if (known != nullptr && known->epoch != memory_->GraphEpoch()) {
-    // If this very pass writes lists over, the epoch is another one when it comes again.
+    // If this very pass overwrites lists, the epoch is another one when the pass comes again.
     known->graphs.clear();
     known->graphs.resize(parts.size());
     known->epoch = memory_->GraphEpoch();
     from_graphs = false;
   }
   for (size_t i = 0; i < parts.size(); ++i) {
-    // A refusal ends all graphs, and a part that is not captured may write lists over.
+    // A refusal ends all graphs, and a part that is not captured may overwrite lists.
     if (from_graphs && parts[i].captured && enabled_ && memory_->GraphEpoch() == known->epoch) {
       RETURN_IF_ERROR(RunCaptured(parts[i], &known->graphs[i]));
     } else {

@@ -1,8 +1,8 @@
 // The training passes of a network as graphs of operations (DeviceMemory::Capture).
 //
 // The first pass with a key is enqueued as it is, which also puts the lists that its operations
-// read into the device's memory. The second is captured, and from then on its graph is enqueued in
-// their place. When lists have been written over, a key begins anew.
+// read into the device's memory. The second is captured, and from then on its graph is enqueued
+// instead. When lists have been overwritten, a key begins anew.
 //
 // A pass that waits for the host in the middle, as for a sum over the ranks, has parts: a graph for
 // each that enqueues nothing but operations, and none for those in between.
@@ -35,7 +35,7 @@ struct PassPart {
 
 class PassGraphs {
  public:
-  // Told once, with a message for whoever runs the job.
+  // Called once, with a message for whoever runs the job.
   using OnRefusal = std::function<void(const absl::Status&)>;
 
   // `memory` outlives this object. `on_refusal` may be null.
@@ -53,17 +53,17 @@ class PassGraphs {
   int64_t launches() const { return launches_; }  // of graphs, so far
 
  private:
-  // More keys than a network has in one run are those of passes that differ each time, for which no
-  // graph is kept.
+  // A network has fewer keys than this in a run, unless its passes differ each time. No graphs are
+  // kept for further keys.
   static constexpr size_t kMaxKeys = 8;
 
   struct Passes {
     PassKey key;
-    int64_t epoch = -1;  // of the memory, in which a pass was last enqueued as it is
+    int64_t epoch = -1;  // of the memory, when a pass was last enqueued as it is
     std::vector<std::unique_ptr<OperationGraph>> graphs;  // of that epoch, by part
   };
 
-  // Null: there are too many.
+  // Null if there are too many keys.
   Passes* Find(const PassKey& key);
   absl::Status RunCaptured(const PassPart& part, std::unique_ptr<OperationGraph>* graph);
   // The error of the device if it has failed.

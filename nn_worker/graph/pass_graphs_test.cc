@@ -13,7 +13,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Writes down what is asked of it.
+// Logs the calls that it gets.
 class GraphMemory final : public FakeDeviceMemory {
  public:
   explicit GraphMemory(std::vector<std::string>* log) : log_(log) {}
@@ -45,7 +45,7 @@ class GraphMemory final : public FakeDeviceMemory {
 class PassGraphsTest : public testing::Test {
  protected:
   using Log = std::vector<std::string>;
-  // What a pass with the key led to.
+  // The calls that a pass with the key makes.
   Log Run(PassGraphs* graphs, int64_t key) {
     log_.clear();
     const PassPart whole = {true, [&] { return Pass(); }};

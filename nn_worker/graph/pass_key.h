@@ -10,7 +10,7 @@
 
 namespace satrap {
 
-// As many values as a network of three tasks has. One is made in each step.
+// The inline size is what a network of three tasks needs. One key is made in each step.
 using PassKey = absl::InlinedVector<int64_t, 24>;
 
 }  // namespace satrap

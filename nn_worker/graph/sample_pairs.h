@@ -15,8 +15,8 @@
 
 namespace satrap {
 
-// What the losses with candidates take of a part. Items are rows of one table of the part, so equal
-// items are equal numbers.
+// What the losses with candidates need from a part. Items are rows of one table of the part, so
+// equal items are equal numbers.
 struct CandidateTargets {
   absl::Span<const uint32_t> items;        // [candidates]
   absl::Span<const uint32_t> positives;    // [samples]
@@ -24,7 +24,7 @@ struct CandidateTargets {
   absl::Span<const float> positive_log_q;  // [samples]
 };
 
-// What the loss of one task takes of a part besides the layer's output.
+// What the loss of one task needs from a part besides the layer's output.
 struct LossTargets {
   absl::Span<const float> labels;     // [samples]
   absl::Span<const float> weights;    // [samples], of samples; empty: all 1

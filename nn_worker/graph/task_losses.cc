@@ -81,7 +81,7 @@ Tensor TaskLosses::CopyWeights(const TaskOutput& task, absl::Span<const float> w
     CopyIn(backend_, weights, to.FirstRows(samples));
     return to.FirstRows(samples);
   }
-  // Operations know weights of samples alone, so the task's own goes into those.
+  // Operations know only weights of samples, so the task's own is multiplied into those.
   scaled_.assign(samples, task.weight);
   for (size_t i = 0; i < weights.size(); ++i) scaled_[i] *= weights[i];
   CopyIn(backend_, scaled_, to.FirstRows(samples));
@@ -101,7 +101,7 @@ void TaskLosses::SetPairs(const TaskOutput& task, const LossTargets& targets, co
   CopyIn(backend_, pairs_.weights, given->weights);
 }
 
-// Column 0 is the positive's, and stands for no item; in a batch column j is the item of sample j.
+// Column 0 is the positive's and has no item; within a batch column j is the item of sample j.
 void TaskLosses::SetCandidates(const TaskOutput& task, const CandidateTargets& of, int64_t samples,
                                const Memory& memory, Given* given) {
   const bool in_batch = task.loss == TaskConfig::IN_BATCH_SOFTMAX;
@@ -151,7 +151,7 @@ TaskLosses::Given TaskLosses::SetTask(const TaskOutput& task, const LossTargets&
 
 void TaskLosses::Set(absl::Span<const LossTargets> targets, int64_t samples) {
   CHECK(targets.size() == tasks_.size()) << targets.size();
-  // A sample counts once, however many tasks count it, which no operation's own sum says.
+  // A sample counts once, however many tasks count it, so no operation's own sum is the right one.
   if (!SumsSampleWeights(tasks_)) weight_ = CountedWeight(targets);
   for (size_t t = 0; t < tasks_.size(); ++t) {
     given_[t] = SetTask(tasks_[t], targets[t], samples, memory_[t]);

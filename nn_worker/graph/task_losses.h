@@ -49,8 +49,8 @@ class TaskLosses {
   // outputs[t], gradients[t]: (samples, outputs of task t). REQUIRES: Set, with as many samples
   void Compute(Tensor control, absl::Span<const Tensor> outputs,
                absl::Span<const Tensor> gradients);
-  // Appends what is equal for two Set after which Compute enqueues the same operations, for the
-  // same tensors.
+  // Appends values that are equal for two calls of Set only if Compute enqueues the same operations
+  // after both, on the same tensors.
   void AppendShape(PassKey* key) const;
 
   // The sums of the last Set and Compute. Waits for the backend.
@@ -91,7 +91,7 @@ class TaskLosses {
   Backend* backend_;
   std::vector<Memory> memory_;  // by task
   std::vector<Given> given_;    // by task, of the last Set
-  double weight_ = 0;           // of LossSums, unless the only task's operation computes it
+  double weight_ = 0;           // LossSums.weight, unless the only task's operation computes it
   std::vector<float> scaled_;
   std::vector<uint32_t> items_;  // of the columns
   std::vector<float> log_q_;

@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-// The order of the parameters. The last is there only if the input needs a product to be added.
+// The order of the parameters. There is a kResidual only if the input needs a product to be added.
 enum Weight { kQuery, kKey, kValue, kResidual };
 
 class AttentionLayer final : public Layer {
@@ -45,7 +45,7 @@ class AttentionLayer final : public Layer {
 
   int64_t ForwardFlops() const override {
     const int64_t weights = HasResidualWeight() ? 4 : 3;
-    // The weights' products, and the scores and sums of all heads.
+    // The products with the weights, and the scores and weighted sums of all heads.
     return 2 * count_ * dim_ * units_ * weights + 4 * count_ * count_ * units_;
   }
 
@@ -95,7 +95,7 @@ class AttentionLayer final : public Layer {
     const Tensor x = xs[0].has_gaps() ? input_.FirstRows(n) : xs[0];  // as Forward had it
     const SampleMatrices dy = OfHeads(dys[0], n);
     const SampleMatrices dscores = Scores(score_gradient_, n);
-    // The gradient of the softmax's output takes the place of its input, which is not read again.
+    // The gradient of the softmax's output overwrites its input, which is not read again.
     backend_->BatchedProduct(dy, Transposed(OfHeads(value_, n)), heads_, 1, Scores(scores_, n),
                              /*add=*/false);
     backend_->SoftmaxGrad(shares_.FirstRows(n), scores_.FirstRows(n), count_,
@@ -140,7 +140,7 @@ class AttentionLayer final : public Layer {
     LinearGradArgs args;
     args.x = Vectors(x, dim_);
     args.w = weights_[weight];
-    args.y = Vectors(dy, units_);  // of a linear product nothing is read from it
+    args.y = Vectors(dy, units_);  // not read, because the product is linear
     args.dy = Vectors(dy, units_);
     args.dx = {Vectors(input_gradient_.FirstRows(x.rows), dim_), add};
     args.dw = gradients_[weight];

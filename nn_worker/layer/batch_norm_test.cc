@@ -24,7 +24,7 @@ TEST_P(BatchNormLayerTest, GradientsAreThoseOfItsForward) {
   }
 }
 
-// The ranks' testers hold the rows [begin, end) of one batch each.
+// The tester of each rank holds the rows [begin, end) of one batch.
 struct Ranks {
   std::vector<std::unique_ptr<Collective>> collectives;
   std::vector<std::unique_ptr<LayerTester>> testers;

@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// Below it a vector has no direction. L2NormalizeConfig has the same.
+// A vector whose squared norm is below this has no direction. L2NormalizeConfig has the same value.
 constexpr float kEpsilon = 1e-12f;
 
 enum Input { kUser, kPositive, kCandidates, kPositiveBias, kCandidateBias };
@@ -126,13 +126,13 @@ class CandidateLogitsLayer final : public Layer {
                           inverse_.FirstRows(x.rows));
       return values(x.rows);
     }
-    // Where the gradient of what Forward returned is wanted.
+    // Where the caller is to put the gradient of what Forward returned.
     GradientTarget Target(const CandidateLogitsConfig& config, GradientTarget dx,
                           int64_t rows) const {
       if (!config.normalize() || !dx.wanted()) return dx;
       return {gradients_.FirstRows(rows), false};
     }
-    // From the gradient in `target` to that of x.
+    // Computes the gradient of x from the one in `target`.
     void Backward(const CandidateLogitsConfig& config, GradientTarget target, GradientTarget dx) {
       if (!config.normalize() || !dx.wanted()) return;
       const int64_t rows = target.tensor.rows;

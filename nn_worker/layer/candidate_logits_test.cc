@@ -48,7 +48,7 @@ TEST_P(CandidateLogitsLayerTest, OfNormalizedVectorsIsTheCosine) {
   EXPECT_NEAR(scores[1], -.8, 1e-6);
 }
 
-// As in an evaluation, and where a part has fewer candidates than the model's number.
+// An evaluation has no candidates, and a part may have fewer than the model's number.
 TEST_P(CandidateLogitsLayerTest, TakesFewerCandidatesThanThereMayBe) {
   LayerTester tester = Tester("candidate_logits {}", {{2}, {2}, {3, 2}}, 2);
   tester.SetValues(tester.inputs()[0], {1, 0, 1, 2});

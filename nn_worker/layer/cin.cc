@@ -54,7 +54,7 @@ class CinLayer final : public Layer {
     backend_ = binding.backend;
     const int64_t n = binding.max_samples;
     const int64_t dim = fields_.dim;
-    int64_t widest = 1;  // each layer has a pair
+    int64_t widest = 1;  // each layer has at least one pair
     steps_.resize(layers() + 1);
     size_t parameter = 0;
     for (int k = 0; k <= layers(); ++k) {
@@ -115,7 +115,7 @@ class CinLayer final : public Layer {
     for (int k = layers(); k >= 1; --k) {
       column -= heights_[k];
       const bool last = k == layers();
-      // The layer above has assigned its share.
+      // The layer above, if there is one, has assigned its share already, so this one is added.
       backend_->SequencePoolGrad(SequencePooling::kSum, steps_[k].maps.FirstRows(n),
                                  lengths_.FirstRows(n), ys[0].Columns(column, heights_[k]),
                                  dys[0].Columns(column, heights_[k]),
@@ -134,7 +134,7 @@ class CinLayer final : public Layer {
   }
 
  private:
-  // What belongs to X^k. X^0 has no weight.
+  // The tensors of X^k. X^0 has no weight.
   struct Step {
     Tensor maps, dmaps;  // (max_samples, d H_k)
     Tensor weight, dweight, dweight_of_tile;
@@ -144,7 +144,8 @@ class CinLayer final : public Layer {
   int layers() const { return config_.units_size(); }
   int64_t PairsOf(int k) const { return heights_[k - 1] * fields_.count; }
 
-  // Samples [begin, begin + count) of maps of layer k, a row for each column of each.
+  // Samples [begin, begin + count) of maps of layer k, as a matrix with a row for each of their
+  // columns.
   Tensor MapsOf(const Tensor& maps, int k, int64_t begin, int64_t count) const {
     return maps.Rows(begin, count).Reshaped(count * fields_.dim, heights_[k]);
   }
@@ -163,8 +164,9 @@ class CinLayer final : public Layer {
     return pairs;
   }
 
-  // Takes dmaps of layer k to the weights, to dmaps of layer k - 1 (assigned, unless it is X^0) and
-  // to dmaps of X^0 (assigned by the last layer, the first that comes here).
+  // From dmaps of layer k, computes the gradients of the weights, dmaps of layer k - 1 (assigned,
+  // unless it is X^0), and its share in dmaps of X^0 (assigned by the last layer, which comes
+  // first).
   void BackwardTile(int k, int64_t begin, int64_t count) {
     const Step& step = steps_[k];
     const bool first_tile = begin == 0;

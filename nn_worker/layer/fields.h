@@ -26,7 +26,7 @@ absl::StatusOr<FieldShape> FieldsOf(absl::Span<const SampleShape> inputs, int64_
 
 // One view for each field, in the order of the inputs. REQUIRES: the shapes are those of `fields`
 std::vector<Tensor> FieldViews(const FieldShape& fields, absl::Span<const Tensor> xs);
-// The same of gradients; `xs` says how many fields an unwanted target stands for.
+// As FieldViews, for gradients; `xs` gives the number of fields of a target that is not wanted.
 std::vector<GradientTarget> FieldTargets(const FieldShape& fields, absl::Span<const Tensor> xs,
                                          absl::Span<const GradientTarget> dxs);
 
@@ -37,7 +37,7 @@ enum class PairOrder {
 // The products of all pairs of `count` whole vectors.
 std::vector<PairTerm> AllPairs(int64_t count, PairOrder order);
 
-// Columns of y := the inputs, one after another. Does nothing for an x that lies there already.
+// Copies the inputs to the columns of y, one after another, except an x that is there already.
 void JoinColumns(Backend* backend, absl::Span<const Tensor> xs, Tensor y);
 // The gradient of JoinColumns.
 void SplitColumns(Backend* backend, absl::Span<const Tensor> xs, Tensor dy,

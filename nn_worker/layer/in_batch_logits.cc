@@ -26,7 +26,7 @@ class InBatchLogitsLayer final : public Layer {
     return std::vector<SampleShape>{{kSamplesOfPart}};
   }
 
-  // One column: their number is that of the part's samples.
+  // Counts one column: how many there are depends on the part.
   int64_t ForwardFlops() const override { return 2 * dim_; }
 
   absl::Status Bind(const LayerBinding& binding) override {

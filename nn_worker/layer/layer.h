@@ -109,8 +109,9 @@ class Layer {
   virtual absl::Status Backward(const PassContext& pass, absl::Span<const Tensor> xs,
                                 absl::Span<const Tensor> ys, absl::Span<const Tensor> dys,
                                 absl::Span<const GradientTarget> dxs) = 0;
-  // The step of the last training pass is decided: states follow if the control applies. Every rank
-  // calls it, whether it applies or not, as the host need not know. An error is the collective's.
+  // Called when the step of the last training pass is decided: updates the states if the control
+  // applies. Every rank calls it in every step, because the host need not know whether the control
+  // applies. Fails only if a collective fails.
   virtual absl::Status EndStep() { return absl::OkStatus(); }
 };
 

@@ -2,7 +2,6 @@
 
 #include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/device/host_device_backend.h"
-#include "nn_worker/backend/testing/deferred_backend.h"
 #include "nn_worker/backend/testing/planned_host_backend.h"
 #include "nn_worker/backend/testing/reference_backend.h"
 #include "nn_worker/layer/layer_testing.h"
@@ -14,7 +13,6 @@ std::vector<LayerBackend> LayerBackends() {
   options.order = {host::ExecutionOrder::kSeeded, 1};
   return {{"Cpu", [] { return NewCpuBackend(1); }},
           {"Reference", [] { return NewReferenceBackend(); }},
-          {"Deferred", [] { return NewDeferredBackend(NewCpuBackend(1), HostAccess::kNone); }},
           {"HostDevice", [options] { return NewHostDeviceBackend(options); }},
           {"HostDeviceWithPlans", [options] { return NewPlannedHostBackend(options); }}};
 }

@@ -1,4 +1,4 @@
-// What a network gives a layer: once, to compute with, and for each pass.
+// What a network gives a layer: a LayerBinding once, and a PassContext for each pass.
 
 #ifndef SATRAP_NN_WORKER_LAYER_LAYER_BINDING_H_
 #define SATRAP_NN_WORKER_LAYER_LAYER_BINDING_H_
@@ -22,8 +22,8 @@ struct LayerBinding {
   absl::Span<const Tensor> parameters;
   absl::Span<const Tensor> gradients;
   absl::Span<const Tensor> states;
-  // In the order of parameters(), rows may have gaps; empty tensors for those that have no copy. No
-  // elements at all: there are no copies.
+  // Copies in 16 bits, in the order of parameters(); rows may have gaps. The tensor of a parameter
+  // without a copy is empty. If there are no copies at all, so is the span.
   absl::Span<const Tensor> copies;
   // The tensors that Forward and Backward get, with the most rows. In a network that is not trained
   // the gradients are empty.

@@ -61,7 +61,7 @@ class LayerNormLayer final : public Layer {
                         absl::Span<const GradientTarget> dxs) override {
     const int64_t n = dys[0].rows;
     const Tensor product = product_.FirstRows(n);
-    // Each group is summed over samples, then the groups are.
+    // Sums each group over the samples, and then sums the groups.
     backend_->ColumnSum(dys[0], sums_);
     backend_->ColumnSum(Groups(sums_), beta_gradient_);
     backend_->Multiply(dys[0], normalized_.FirstRows(n), product, /*add=*/false);
@@ -74,7 +74,7 @@ class LayerNormLayer final : public Layer {
   }
 
  private:
-  // Each group of each row as a row. REQUIRES: no gaps
+  // Views each group of each row as a row. REQUIRES: no gaps
   Tensor Groups(const Tensor& x) const { return x.Reshaped(x.rows * groups_, width_); }
 
   const float epsilon_;

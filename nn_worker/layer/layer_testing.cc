@@ -46,7 +46,7 @@ void LayerTest::ExpectGradientsFit(const std::string& config,
     for (const Tensor& gradient : tester.parameter_gradients()) backend_->Fill(gradient, 5);
     EXPECT_LT(tester.LargestGradientError(), tolerance) << config << ", " << samples << " samples";
     EXPECT_TRUE(tester.GivesTheSameBitsFromAGraph()) << config << ", " << samples << " samples";
-    // Once more, on top of what is there: twice the gradient.
+    // Once more, but added to what is there, which makes twice the gradient.
     std::vector<std::vector<float>> once;
     for (const Tensor& dx : tester.input_gradients()) once.push_back(tester.Values(dx));
     ASSERT_TRUE(tester.Forward().ok());
@@ -167,7 +167,7 @@ absl::Status LayerTester::Forward() {
 }
 
 absl::Status LayerTester::Backward(bool add) {
-  // dy is the layer's to overwrite.
+  // The layer may overwrite dy, so it gets a copy.
   for (size_t o = 0; o < dys_.size(); ++o) backend_->Copy(weights_[o], dys_[o], /*add=*/false);
   std::vector<GradientTarget> targets;
   for (const Tensor& dx : dxs_) targets.push_back({dx, add});
@@ -189,7 +189,7 @@ std::vector<std::vector<float>> LayerTester::ResultValues() const {
 
 bool LayerTester::GivesTheSameBitsFromAGraph() {
   if (backend_->GraphEpoch() < 0 || layer_->prevents_capture()) return true;
-  // As in a network the lists of the pass are there before it is captured.
+  // As in a network, the pass has run before it is captured, so its lists exist.
   CHECK_OK(Forward());
   CHECK_OK(Backward());
   const std::vector<std::vector<float>> expected = ResultValues();
@@ -221,8 +221,8 @@ double LayerTester::Loss() {
 
 double LayerTester::ErrorOf(const std::vector<Tensor>& values,
                             const std::vector<Tensor>& gradients) {
-  // A power of two, so that adding it rounds little; the error of the central difference is of its
-  // square.
+  // A power of two, so that adding it rounds little. The error of the central difference is of the
+  // order of its square.
   constexpr float kDelta = 1.0f / 256;
   double largest = 0;
   for (size_t t = 0; t < values.size(); ++t) {

@@ -35,12 +35,13 @@ class LayerTester {
   std::vector<Tensor>& parameter_gradients() { return gradients_; }
   std::vector<Tensor>& states() { return states_; }
   std::vector<Tensor>& output_weights() { return weights_; }
-  // Sums of a step that applies, or of one without weight, for the next EndStep. At first it
-  // applies.
+  // Decides the step of the next EndStep: one that applies, or one without weight. At first the
+  // step applies.
   void DecideStep(bool applies);
   PassContext pass;  // training, step 3, first sample 10
 
-  // Single values, and all of a tensor, of any of these. They wait for the backend.
+  // Read or write single values, or read all of a tensor, of any of these. They wait for the
+  // backend.
   float Get(const Tensor& tensor, int64_t row = 0, int64_t col = 0) const;
   void Set(const Tensor& tensor, int64_t row, int64_t col, float value);
   std::vector<float> Values(const Tensor& tensor) const;
@@ -50,8 +51,8 @@ class LayerTester {
   absl::Status Forward();
   // Assigns the input gradients, or, with `add`, adds to what input_gradients() hold.
   absl::Status Backward(bool add = false);
-  // Whether Forward and Backward give the same bits from a graph of them. True, too, where there is
-  // none: the backend makes no graphs, or the layer prevents it.
+  // Whether a graph of Forward and Backward gives the same bits. Also true where there can be none,
+  // because the backend makes no graphs or the layer prevents it.
   bool GivesTheSameBitsFromAGraph();
 
   // Compares every input and parameter gradient with central differences; returns the largest
@@ -73,9 +74,9 @@ class LayerTester {
   std::vector<Tensor> xs_, ys_, dxs_, dys_, weights_, parameters_, gradients_, states_;
 };
 
-// The backends that every layer is tested on: the CPU's, the reference, one that behaves as a
-// device does, and the kernels of a device on the CPU, without and with the plans of a library. In
-// cuda_layer_test a card with cuBLASLt.
+// The backends that every layer is tested on: the CPU's, which is the reference; one that behaves
+// as a device does; and the kernels of a device on the CPU, without and with the plans of a
+// library. In cuda_layer_test it is a card with cuBLASLt.
 struct LayerBackend {
   std::string name;
   // If it fails, as without a card, the tests are skipped with its message.
@@ -83,7 +84,7 @@ struct LayerBackend {
 };
 std::vector<LayerBackend> LayerBackends();
 
-// Why NewLayer, or else Infer, refuses: the message; empty if neither does.
+// The message with which NewLayer or Infer refuses; empty if neither does.
 std::string RefusalOf(const std::string& config, const std::vector<SampleShape>& inputs);
 
 std::string LayerBackendName(const testing::TestParamInfo<LayerBackend>& info);
@@ -100,8 +101,8 @@ class LayerTest : public testing::TestWithParam<LayerBackend> {
   }
   LayerTester Tester(const std::string& config, const std::vector<SampleShape>& inputs,
                      int64_t samples);
-  // Expects gradients as those of LargestGradientError for several samples, one and none, assigned
-  // and added, and the same bits from a graph.
+  // Expects LargestGradientError to be below `tolerance` for several samples, for one and for none,
+  // with gradients assigned and added, and the same bits from a graph.
   void ExpectGradientsFit(const std::string& config, const std::vector<SampleShape>& inputs,
                           double tolerance);
   // Another backend of the same kind.

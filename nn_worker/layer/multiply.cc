@@ -40,7 +40,7 @@ class MultiplyLayer final : public Layer {
       backend_->Multiply(dys[0], xs[0], dxs[1].tensor, dxs[1].add);
       return absl::OkStatus();
     }
-    // One factor for all of a sample: its gradient is the product of two vectors.
+    // A sample has one factor, so the factor's gradient is the dot product of two vectors.
     const Tensor dots = dots_.FirstRows(dys[0].rows);
     backend_->PairDots({dys[0], xs[0]}, {{0, 0, 1, 0}}, dys[0].cols, dots);
     backend_->Copy(dots, dxs[1].tensor, dxs[1].add);

@@ -1,5 +1,6 @@
-// The scores of items for users: y = x items^T + bias, and its gradients. The part of the layers
-// candidate_logits and in_batch_logits that costs time: one product of matrices, and two backward.
+// The scores of items for users: y = x items^T + bias, and its gradients. This is the expensive
+// part of the layers candidate_logits and in_batch_logits: one matrix product forward and two
+// backward.
 //
 // Thread-compatible.
 
@@ -20,7 +21,8 @@ class ScoreProduct {
 
   // x: (n, dim)   items: (m, dim)   bias: (m, 1) or empty   y: (n, m)   REQUIRES: m >= 1
   void Forward(Tensor x, Tensor items, Tensor bias, Tensor y);
-  // From the last Forward; dy is overwritten. A target that is not wanted is left alone.
+  // The gradients of the last Forward; dy is overwritten. A target that is not wanted is left
+  // alone.
   void Backward(Tensor x, Tensor y, Tensor dy, GradientTarget dx, GradientTarget ditems,
                 GradientTarget dbias);
 

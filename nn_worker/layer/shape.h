@@ -16,7 +16,7 @@ std::string ShapeText(const SampleShape& shape);
 // Values of one sample.
 int64_t ShapeSize(const SampleShape& shape);
 
-// INVALID_ARGUMENT unless there is exactly one input / at least one.
+// INVALID_ARGUMENT unless there is exactly one input, or at least one.
 absl::Status RequireOneInput(absl::Span<const SampleShape> inputs);
 absl::Status RequireSomeInput(absl::Span<const SampleShape> inputs);
 // INVALID_ARGUMENT unless every input is [dim].

@@ -46,7 +46,7 @@ class SliceLayer final : public Layer {
                         absl::Span<const Tensor> dys,
                         absl::Span<const GradientTarget> dxs) override {
     if (!dxs[0].wanted()) return absl::OkStatus();
-    // Ranges may overlap, or leave something out.
+    // Ranges may overlap or leave values out, so their gradients are added to zeros.
     if (!dxs[0].add) backend_->Fill(dxs[0].tensor, 0);
     for (int i = 0; i < config_.ranges_size(); ++i) {
       backend_->Copy(dys[i], RangeOf(dxs[0].tensor, i), /*add=*/true);

@@ -37,7 +37,7 @@ uint64_t EntryOf(uint32_t score_key, float weight) {
   return (static_cast<uint64_t>(score_key) << 32) | KeyOf(weight);
 }
 
-// The end of the entries from `begin` on that have its score and its class.
+// The end of the entries that have the score and the class of the entry at `begin`.
 const uint64_t* EndOfEqual(const uint64_t* begin, const uint64_t* end) {
   const bool positive = WeightOf(*begin) > 0;
   const uint64_t* at = begin + 1;
@@ -47,8 +47,8 @@ const uint64_t* EndOfEqual(const uint64_t* begin, const uint64_t* end) {
   return at;
 }
 
-// The weights of equal entries become their sum: the 24 leading bits and what is left, which
-// together are exact for up to 2^48 samples of weight 1.
+// Replaces the entries of one score and class by at most two: the leading 24 bits of the sum of
+// their weights, and the rest. Together they are exact for up to 2^48 samples of weight 1.
 size_t JoinEqual(uint64_t* entries, size_t count) {
   const uint64_t* const end = entries + count;
   uint64_t* out = entries;
@@ -66,7 +66,7 @@ size_t JoinEqual(uint64_t* entries, size_t count) {
     } else {
       *out++ = EntryOf(key, leading);
       if (rest != 0) *out++ = EntryOf(key, rest);
-      // The rest of a positive sum comes first.
+      // Entries ascend, and the rest of a positive sum is the smaller of the two.
       if (rest > 0) std::swap(out[-1], out[-2]);
     }
     at = equal_end;
@@ -138,17 +138,17 @@ absl::Status Auc::Merge(Collective* collective) {
   return absl::OkStatus();
 }
 
-// Each rank is to get an equal share of the entries. The key of the entry that is the first of a
-// share is found from its leading byte to its last, by counting the entries whose keys begin as it
-// does by their next byte: that of a model which gives nearly equal scores, too.
+// Each rank is to get an equal share of the entries. The first key of each share is found byte by
+// byte, from the leading one: the entries whose keys begin with the bytes found so far are counted
+// by their next byte. This divides even the entries of a model that gives nearly equal scores.
 absl::StatusOr<std::vector<uint32_t>> Auc::FindBorders(Collective* collective) const {
   constexpr int kValues = 256;  // of a byte
   const int ranks = collective->size();
-  std::vector<uint32_t> begins(ranks - 1, 0);  // of the keys, as far as they are known
-  std::vector<double> below(ranks - 1, 0);     // entries with keys below those that begin so
+  std::vector<uint32_t> begins(ranks - 1, 0);  // of the keys, as far as they are found
+  std::vector<double> below(ranks - 1, 0);     // entries with keys below all that begin so
   double all = 0;
   for (int shift = 24; shift >= 0; shift -= 8) {
-    // The same on every rank, as the counts are.
+    // The same on every rank, because the counts are.
     std::vector<uint32_t> counted = begins;
     counted.erase(std::unique(counted.begin(), counted.end()), counted.end());
     std::vector<double> counts(counted.size() * kValues, 0);

@@ -1,12 +1,12 @@
 // The area under the ROC curve, exactly: P(score of a positive > score of a negative) + 1/2
 // P(equal), weighted.
 //
-// Merge divides the scores among the ranks by range, equal ones on one rank, and each rank sorts
-// and adds up its range. So the result does not depend on how samples were divided among ranks (up
-// to the rounding of sums of weights; exactly if all weights are 1).
+// Merge divides the scores among the ranks by range, with equal scores on one rank, and each rank
+// sorts and adds up its range. So the result does not depend on how samples were divided among
+// ranks (up to the rounding of sums of weights; exactly if all weights are 1).
 //
-// Memory: 8 bytes for each sample of this rank, while samples are added and in Merge: its range
-// then takes the place of its samples. Equal scores of one class are joined, so they take less.
+// Memory: 8 bytes for each sample of this rank while samples are added, and no more in Merge, where
+// the rank's range replaces its samples. Equal scores of one class are joined, so they take less.
 //
 // Thread-compatible.
 
@@ -39,7 +39,7 @@ class Auc {
   // REQUIRES: not after Merge
   void Add(float score, float label, float weight);
 
-  // Collective: from now on Compute is of the samples of all ranks, with the same bits on each.
+  // Collective: from then on Compute covers the samples of all ranks, with the same bits on each.
   // Errors are those of ExchangeEntries (entry_exchange.h).
   absl::Status Merge(Collective* collective);
 
@@ -47,12 +47,12 @@ class Auc {
   MetricValue Compute();
 
  private:
-  // The key of a score in the upper half, which has the order of the scores, and in the lower half
-  // that of a weight, which is negative if the samples are.
+  // Upper half: the key of a score, which has the order of the scores. Lower half: the key of a
+  // weight, which is negative for negative samples.
   using Entry = uint64_t;
 
-  // Of samples in a range of scores. Numbers of pairs are products of sums and pass 2^53 early; in
-  // long double they stay exact.
+  // Sums over the samples in a range of scores. Numbers of pairs are products of sums and soon
+  // exceed 2^53; long double keeps them exact.
   struct Totals {
     long double positives = 0;
     long double negatives = 0;

@@ -52,7 +52,7 @@ TEST(AucTest, CountsPairsWithTiesOneHalf) {
   }
 }
 
-// Of the samples of all ranks, of which rank_of(i) has sample i.
+// The AUC of the samples of all ranks, where rank rank_of(i) has sample i.
 MetricValue Merged(const std::vector<Sample>& samples, int ranks,
                    const std::function<size_t(size_t i)>& rank_of) {
   const auto collectives = NewLocalCollectives(ranks);
@@ -88,7 +88,7 @@ TEST(AucTest, AnyDivisionAmongRanksGivesTheSame) {
     const std::vector<Sample> samples = Samples(200000, weighted);
     const double whole = OfOne(samples);
     for (const size_t ranks : {2u, 4u, 5u}) {
-      // The last has none.
+      // The last rank has no samples.
       const double merged =
           Merged(samples, ranks, [ranks](size_t i) { return i * i % (ranks - 1); }).value;
       if (weighted) {
@@ -101,7 +101,7 @@ TEST(AucTest, AnyDivisionAmongRanksGivesTheSame) {
   }
 }
 
-// By ranges of scores a rank could get all samples, or cut a score in two.
+// With equal ranges of scores one rank could get all samples, or a score could be cut in two.
 TEST(AucTest, ScoresThatAreHardToDivideMakeNoDifference) {
   SplitMix64 random(3);
   const std::vector<std::function<float(size_t)>> scores = {
@@ -128,7 +128,7 @@ TEST(AucTest, ScoresThatAreHardToDivideMakeNoDifference) {
   }
 }
 
-// Odd numbers above 2^24 are no floats: joined samples are counted exactly all the same.
+// Odd numbers above 2^24 are not floats, but joined samples must still be counted exactly.
 TEST(AucTest, CountsMoreEqualSamplesThanAFloatCounts) {
   Auc auc;
   constexpr int kEqual = (1 << 24) + 100001;

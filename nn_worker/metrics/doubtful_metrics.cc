@@ -16,12 +16,12 @@ constexpr double kLeastAuc = .45;
 constexpr double kLeastCalibration = .5;
 constexpr double kMostCalibration = 2;
 constexpr size_t kNamedColumns = 5;
-// Too high rates and too many epochs give less.
+// Learning rates that are too high, or too many epochs, give a smaller entropy than this.
 constexpr double kHugeEntropy = 3;
 
 std::vector<std::string> WhatIsDoubtful(const MetricValues& values) {
   std::vector<std::string> doubts;
-  // Comparisons with NaN, which a value that is not defined is, are false.
+  // A value that is not defined is NaN, and comparisons with NaN are false.
   if (values.has_normalised_entropy() && values.normalised_entropy() > kMostEntropy) {
     doubts.push_back(
         absl::StrFormat("NE %.4g is above 1, worse than one probability for all records",
@@ -37,7 +37,7 @@ std::vector<std::string> WhatIsDoubtful(const MetricValues& values) {
   return doubts;
 }
 
-// Numerics that reach the network as they are in the data. A synthetic log makes its own.
+// Numerics that reach the network as they are in the data. A synthetic log generates its own.
 std::vector<std::string> RawNumerics(const DataConfig& data) {
   std::vector<std::string> names;
   if (data.has_synthetic()) return names;
@@ -47,7 +47,7 @@ std::vector<std::string> RawNumerics(const DataConfig& data) {
   return names;
 }
 
-// Features whose ids come with values, which their rows are multiplied by.
+// Features whose ids come with values, by which their rows are multiplied.
 std::vector<std::string> FeaturesWithValues(const DataConfig& data) {
   std::vector<std::string> names;
   for (const FeatureConfig& feature : data.features()) {
@@ -123,7 +123,7 @@ std::vector<std::string> DoubtfulMetrics(const JobConfig& job, absl::string_view
     judge("", values, train_label_rate);
     return lines;
   }
-  // The rate is that of the task that is judged, whose values are repeated beside the list.
+  // The rate is that of the judged task, whose values are repeated outside of the list.
   const std::string judged = job.evaluation().task();
   for (int t = 0; t < values.tasks_size(); ++t) {
     const TaskMetricValues& task = values.tasks(t);

@@ -36,7 +36,7 @@ std::vector<std::string> Doubts(const MetricValues& values, const JobConfig& job
 TEST(DoubtfulMetricsTest, AHealthyModelIsNotDoubted) {
   MetricValues values = Values();
   EXPECT_THAT(Doubts(values), IsEmpty());
-  // The limits themselves.
+  // Values at the limits are not doubtful.
   values.set_normalised_entropy(1);
   values.set_auc(.45);
   for (const double calibration : {.5, 2.0}) {

@@ -1,5 +1,5 @@
-// Gives each entry of a metric to the rank that judges it, in pieces: what is under way at a time
-// is small against the entries, and the memory of what was given is free for what is received.
+// Sends each entry of a metric to the rank that judges it. Entries go in pieces, so what is under
+// way at a time is small against all entries, and received entries use the memory of sent ones.
 //
 // Thread-safe: a function of its arguments.
 
@@ -25,9 +25,9 @@ namespace satrap {
 inline constexpr size_t kLeastPieceEntries = 1 << 10;
 inline constexpr size_t kMostPieceEntries = 1 << 16;
 
-// Replaces the entries of each rank by those of all ranks that owner(entry) says are its own.
-// Collective. `received` is empty and joins as `*entries`. Errors are the collective's, or
-// INVALID_ARGUMENT if another rank sends no entries.
+// Collective. Replaces the entries of each rank by those entries of all ranks for which
+// owner(entry) is that rank. `received` is empty and joins entries as `*entries` does. Errors are
+// the collective's, or INVALID_ARGUMENT if another rank sends no entries.
 template <typename Entry, typename Owner>
 absl::Status ExchangeEntries(Collective* collective, Owner owner, SortedBlocks<Entry> received,
                              SortedBlocks<Entry>* entries) {

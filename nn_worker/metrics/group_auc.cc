@@ -39,7 +39,7 @@ absl::Status GroupAuc::Merge(Collective* collective) {
 }
 
 void GroupAuc::AddGroups() {
-  // Of the group so far, and of its samples with the last score.
+  // Sums over the group so far, and (tied_*) over its samples with the last score.
   double won = 0, positives = 0, negatives = 0, tied_positives = 0, tied_negatives = 0;
   const auto end_of_score = [&] {
     won += tied_positives * (negatives + tied_negatives / 2);
@@ -50,7 +50,7 @@ void GroupAuc::AddGroups() {
   const auto end_of_group = [&] {
     end_of_score();
     if (positives == 0 || negatives == 0) {
-      counts_[kLeftOut] += positives + negatives > 0 ? 1 : 0;  // none before the first
+      counts_[kLeftOut] += positives + negatives > 0 ? 1 : 0;  // no group before the first
     } else {
       const double weight = positives + negatives;
       weighted_auc_.Add(weight * won / (positives * negatives));
@@ -80,7 +80,7 @@ absl::Status GroupAuc::AddUpRanks(Collective* collective) {
                      collective->AllGatherBytes({reinterpret_cast<const char*>(terms.data()),
                                                  terms.size() * sizeof(double)}));
     for (size_t rank = 0; rank < from_ranks.size(); ++rank) {
-      if (static_cast<int>(rank) == collective->rank()) continue;  // it has its own
+      if (static_cast<int>(rank) == collective->rank()) continue;  // has its own already
       const std::string& bytes = from_ranks[rank];
       if (bytes.size() % sizeof(double) != 0) {
         return absl::InvalidArgumentError(absl::StrCat("evaluation: nn_worker ", rank, " sent ",

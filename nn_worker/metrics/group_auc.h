@@ -10,8 +10,8 @@
 //
 // Each group is computed by one rank, hash(group) mod W, from the samples of all ranks, and sums
 // over groups are rounded once, so the bits do not depend on W. Memory: 16 bytes for each sample of
-// this rank; in Merge those of its groups take their place. The samples of one group lie on one
-// rank.
+// this rank. In Merge the samples of this rank's groups replace them, so that all samples of a
+// group are on one rank.
 
 #ifndef SATRAP_NN_WORKER_METRICS_GROUP_AUC_H_
 #define SATRAP_NN_WORKER_METRICS_GROUP_AUC_H_
@@ -38,15 +38,16 @@ class GroupAuc final : public PassMetric {
     float score;
     float weight;  // negative: of a negative sample
 
-    // By weight, too, so that a group's sums do not depend on which rank had which sample.
+    // The order includes the weight, so that a group's sums do not depend on which rank had which
+    // sample.
     bool operator<(const Entry& other) const {
       return std::tie(group, score, weight) < std::tie(other.group, other.score, other.weight);
     }
   };
-  // Of groups or samples, of one rank and then of all.
+  // Counts of groups or samples, first of one rank and then of all.
   enum Count { kGroups, kLeftOut, kNanScores, kNumCounts };
 
-  // Adds the groups that this rank has, all of whose samples it has.
+  // Adds up this rank's groups. REQUIRES: it has all samples of them
   void AddGroups();
   absl::Status AddUpRanks(Collective* collective);
 

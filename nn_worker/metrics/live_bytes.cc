@@ -32,7 +32,7 @@ void* Allocate(size_t bytes) {
 
 }  // namespace
 
-// The others of the language call these, besides those with an alignment, which are not counted.
+// The language's other forms call these, except the aligned ones, which are not counted.
 void* operator new(size_t bytes) { return Allocate(bytes); }
 void* operator new[](size_t bytes) { return Allocate(bytes); }
 void operator delete(void* memory) noexcept { Free(memory); }

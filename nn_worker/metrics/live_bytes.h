@@ -1,5 +1,5 @@
-// How much memory a program holds by operator new, at most: to measure what an algorithm needs. A
-// program that links this counts all of it. Thread-safe.
+// Measures how much memory the program has allocated by operator new, now and at most, to see what
+// an algorithm needs. A program that links this counts all such memory. Thread-safe.
 
 #ifndef SATRAP_NN_WORKER_METRICS_LIVE_BYTES_H_
 #define SATRAP_NN_WORKER_METRICS_LIVE_BYTES_H_
@@ -8,7 +8,7 @@
 
 namespace satrap {
 
-// Now, over all threads, as the allocator rounds them.
+// The bytes allocated now, over all threads, as the allocator rounds them.
 int64_t LiveBytes();
 // The most since the last call of ResetMostLiveBytes.
 int64_t MostLiveBytes();

@@ -4,25 +4,22 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/check.h"
 #include "common/base/count_text.h"
+#include "common/json/json.h"
 
 namespace satrap {
 
-void VisitMetrics(const MetricValues& values,
-                  absl::FunctionRef<void(const char* name, double value)> number,
-                  absl::FunctionRef<void(const char* name, uint64_t value)> count) {
-  if (values.has_auc()) number("auc", values.auc());
-  if (values.has_logloss()) number("logloss", values.logloss());
-  if (values.has_normalised_entropy()) number("normalised_entropy", values.normalised_entropy());
-  if (values.has_calibration()) number("calibration", values.calibration());
-  if (values.has_mae()) number("mae", values.mae());
-  if (values.has_mse()) number("mse", values.mse());
-  if (values.has_rmse()) number("rmse", values.rmse());
-  if (values.has_gauc_by_samples()) number("gauc_by_samples", values.gauc_by_samples());
-  if (values.has_gauc_groups()) count("gauc_groups", values.gauc_groups());
-  if (values.has_gauc_groups_left_out()) {
-    count("gauc_groups_left_out", values.gauc_groups_left_out());
+void CopyMetrics(const MetricValues& values, google::protobuf::Message* to) {
+  const auto with_samples = [](MetricValues all) {
+    all.set_samples(all.samples());
+    return all;
+  };
+  MetricValues all = with_samples(values);
+  for (TaskMetricValues& task : *all.mutable_tasks()) {
+    *task.mutable_values() = with_samples(task.values());
   }
+  CHECK_OK(ParseJson(JsonOf(all), to));
 }
 
 std::string MetricsText(const MetricValues& values) {

@@ -1,14 +1,15 @@
-// What the metrics that need all samples of a pass cost, by the number of ranks, over Gloo:
+// Measures the cost of the metrics that need all samples of a pass, by number of ranks, over Gloo:
 //
 //   bazel run //nn_worker/metrics:pass_benchmark [-- SAMPLES]
 
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <thread>
 
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
+#include "common/flags/flags.h"
 #include "nn_worker/collective/gloo_collective.h"
 #include "nn_worker/collective/in_memory_rendezvous_store.h"
 #include "nn_worker/collective/local_collective.h"
@@ -59,6 +60,12 @@ void Main(size_t samples) {
 }  // namespace satrap
 
 int main(int argc, char** argv) {
-  satrap::Main(argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 2000000);
+  uint64_t samples = 2000000;
+  const auto code = satrap::TakeProgramFlags(
+      argc, argv, "usage: pass_benchmark [SAMPLES]",
+      {satrap::NumberFlag("samples", "N", "of the pass (default: 2000000)", &samples, 1)},
+      /*in_order=*/1);
+  if (code.has_value()) return *code;
+  satrap::Main(samples);
   return 0;
 }

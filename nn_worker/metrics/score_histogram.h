@@ -1,5 +1,5 @@
-// How many positive and negative samples have a logit near a value: the AUC from it is an estimate
-// in constant memory, 128 KiB.
+// Counts positive and negative samples by their logits. The AUC from these counts is an estimate in
+// constant memory, 128 KiB.
 //
 // Bins are 1/256 wide over [-16, 16); logits beyond that fall into the outermost ones. Logits in
 // one bin count as equal, so the error is at most half the fraction of pairs that share a bin.

@@ -1,7 +1,7 @@
-// How good the predictions were of records before they were trained on: AUC, log loss and
+// Measures how good the predictions of records were before they were trained on: AUC, log loss and
 // calibration over windows of samples and over windows of data time
-// (EvaluationConfig.window_samples and window_data_seconds). Data a model has not seen yet is a
-// test set, and the only one of a run that never ends. A rank scores its own parts; no collective
+// (EvaluationConfig.window_samples and window_data_seconds). Data that a model has not seen yet is
+// a test set, and the only one of a run that never ends. A rank scores its own parts; no collective
 // is needed. The scores are those of the training pass, so dropout and batch normalisation act on
 // them as in training.
 //
@@ -37,12 +37,13 @@ namespace satrap {
 // A window that has ended.
 struct ScoreWindow {
   bool by_data_time = false;
-  // By samples: of the run over all ranks, from 0. By data time: ms since 1970. [begin, end)
+  // [begin, end): by samples, counts of the run's samples over all ranks; by data time, ms since
+  // 1970.
   int64_t begin = 0;
   int64_t end = 0;
   uint64_t steps = 0;    // that counted when it ended
   uint64_t samples = 0;  // that this rank has scored
-  // NaN without a sample of each class, or a positive one.
+  // NaN if not defined: the AUC without a sample of each class, the calibration without a positive.
   double auc = 0;
   double logloss = 0;
   double calibration = 0;
@@ -67,7 +68,8 @@ class ScoreWindows {
   // The run has trained `samples` samples so far. `sink` gets each window within AddStep.
   ScoreWindows(const EvaluationConfig& config, uint64_t samples, Sink sink);
 
-  // A step counted, the `steps`-th, of `samples` samples over all ranks.
+  // Adds this rank's part of a step that counted: the run's `steps`-th, of `samples` samples over
+  // all ranks.
   void AddStep(uint64_t steps, uint64_t samples, const Part& part);
 
   // The calibration of all samples that were added, whatever their windows.

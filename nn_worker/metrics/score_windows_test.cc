@@ -23,7 +23,8 @@ class ScoreWindowsTest : public testing::Test {
   ScoreWindows::Sink Sink() {
     return [this](const ScoreWindow& window) { ended_.push_back(window); };
   }
-  // The next step: this rank's part has the times, and labels and logits by turns.
+  // Adds the next step, in which this rank's part has these times, and labels and logits that
+  // alternate.
   void Step(ScoreWindows* windows, const std::vector<int64_t>& times, uint64_t samples_of_all = 0,
             uint32_t epoch = 0) {
     std::vector<float> logits, labels;

@@ -1,5 +1,5 @@
-// A pass over made-up samples, scored by ranks that are threads of one program: what a metric
-// costs.
+// Measures what a metric costs: a pass over made-up samples, scored by ranks that are threads of
+// one program.
 
 #ifndef SATRAP_NN_WORKER_METRICS_SCORED_PASS_H_
 #define SATRAP_NN_WORKER_METRICS_SCORED_PASS_H_
@@ -22,7 +22,7 @@ struct ScoredPass {
 
 struct PassCost {
   MetricValues values;        // of rank 0
-  double bytes_a_sample = 0;  // that all ranks together held at most, in Merge too
+  double bytes_a_sample = 0;  // the most that all ranks held together, Merge included
   double seconds = 0;
 };
 

@@ -1,6 +1,7 @@
-// A growing list of entries that is read once, in ascending order: the samples of a metric. It lies
-// in blocks, so that growing copies nothing and giving entries away frees memory. Blocks are sorted
-// on their own, and reading merges them, so sorting needs no memory besides.
+// A growing list of entries, such as the samples of a metric, that is read once, in ascending
+// order. It consists of blocks, so that growing copies nothing and taking entries away frees
+// memory. Each block is sorted by itself and reading merges the blocks, so sorting needs no extra
+// memory.
 //
 // With JoinEntries the entries of a full block are joined, so equal ones take little memory however
 // many there are.
@@ -28,8 +29,8 @@ class SortedBlocks {
   static constexpr size_t kLeastEntries = 1 << 12;
   static constexpr size_t kMostEntries = 1 << 20;
 
-  // Replaces ascending entries by as many or fewer that stand for them, also ascending, at their
-  // beginning. Returns their number.
+  // Replaces ascending entries by at most as many that represent them, also ascending, and also
+  // from `entries` on. Returns their number.
   using JoinEntries = size_t (*)(Entry* entries, size_t count);
 
   // `join` may be null.
@@ -43,7 +44,7 @@ class SortedBlocks {
     ++size_;
   }
 
-  // Of entries as they are joined so far.
+  // The number of entries, as far as they are joined.
   size_t size() const { return size_; }
 
   // Calls visit(entry) for each, in any order.

@@ -5,7 +5,7 @@
 //   BPR                     AUC; GAUC with groups
 //   SOFTMAX_CROSS_ENTROPY   log loss
 //
-// and the number of its samples, with two classes also that of its positives. All but these numbers
+// It also has the number of samples and, with two classes, that of positives. All but these numbers
 // are weighted. Thread-compatible.
 
 #ifndef SATRAP_NN_WORKER_METRICS_TASK_METRICS_H_
@@ -29,11 +29,11 @@ class TaskMetrics {
   // `groups`: the samples have them.
   TaskMetrics(TaskConfig::Loss loss, bool groups);
 
-  // REQUIRES: as the metrics'; the sizes of spans are equal, except those that are empty
+  // REQUIRES: what the metrics require; spans that are not empty have equal sizes
   void Add(const ScoredSamples& samples);
 
-  // The metrics of the samples of all ranks, and begins anew. Every rank calls it, and gets the
-  // same bits. Errors are PassMetric::Merge's.
+  // Returns the metrics of the samples of all ranks, and begins anew. Every rank calls it, and gets
+  // the same bits. Errors are PassMetric::Merge's.
   absl::StatusOr<MetricValues> Merge(Collective* collective);
 
  private:

@@ -23,7 +23,7 @@ struct Sample {
   uint64_t group = 0;
 };
 
-// Adds up, sample by sample, what the metrics of `samples` are by their definitions.
+// The weighted mean of value(sample) over the samples that count: a metric by its definition.
 double Weighted(const std::vector<Sample>& samples, double (*value)(const Sample&)) {
   double sum = 0, weight = 0;
   for (const Sample& s : samples) {
@@ -78,7 +78,7 @@ std::vector<Sample> Samples(int count, int outputs, bool numeric) {
                              : static_cast<float>(random.Below(outputs));
     s.weight = static_cast<float>(random.NextDouble() * 3);
     s.mask = random.Below(5) == 0 ? 0.0f : 1.0f;
-    // What is masked must not matter, whatever it is.
+    // A masked sample must not matter, whatever its label is.
     if (s.mask == 0) s.label = std::numeric_limits<float>::quiet_NaN();
     s.group = random.Below(60) * 0x9e3779b97f4a7c15u;
     samples.push_back(std::move(s));
@@ -86,7 +86,7 @@ std::vector<Sample> Samples(int count, int outputs, bool numeric) {
   return samples;
 }
 
-// Gives the samples to the ranks but the last of several, in pieces of seven.
+// Deals the samples, in pieces of seven, to all ranks but the last, or to the only one.
 std::vector<MetricValues> Merged(const std::vector<Sample>& samples, TaskConfig::Loss loss,
                                  bool groups, int ranks) {
   const auto collectives = NewLocalCollectives(ranks);

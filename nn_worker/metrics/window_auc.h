@@ -19,7 +19,7 @@ class WindowAuc {
   // Once `window_samples` were added, the window holds between that many and twice as many.
   explicit WindowAuc(int64_t window_samples);
 
-  // As BinaryMetrics::Add. A logit that is NaN is left out.
+  // Empty weights or mask: all 1. A sample whose mask is 0 is left out, as is a logit that is NaN.
   void Add(absl::Span<const float> logits, absl::Span<const float> labels,
            absl::Span<const float> weights, absl::Span<const float> mask);
 

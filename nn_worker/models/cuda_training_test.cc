@@ -1,5 +1,5 @@
-// The training of device_training.h on a card, with the plans of cuBLASLt and with our own kernel
-// alone. Without a card it is skipped, with what is missing.
+// The training of device_training.h on a card, with cuBLASLt's plans and with our own kernel alone.
+// Without a card the tests are skipped and say what is missing.
 
 #include "gtest/gtest.h"
 #include "nn_worker/backend/testing/cuda_test_backend.h"

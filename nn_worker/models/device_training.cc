@@ -25,7 +25,8 @@ namespace {
 constexpr int64_t kSamples = 128;
 constexpr int kFeatures = 8;
 
-// Products of vectors, crossings, attention and both normalisations, whose outputs one tower joins.
+// A model with products of vectors, crossings, attention and both normalisations, which one tower
+// joins.
 constexpr char kInteractions[] = R"(
   layers { name: "fields" inputs: "*.embedding" stack {} }
   layers { name: "attended" inputs: "fields" attention { units: 4 heads: 2 } }
@@ -40,8 +41,8 @@ constexpr char kInteractions[] = R"(
   layers { name: "linear" inputs: "*.linear" sum {} }
   layers { name: "logit" inputs: "deep" inputs: "linear" add {} })";
 
-// Uniform in [-1, 1) and the same on each backend; labels follow from the inputs, so that there is
-// something to learn.
+// Fills the inputs with values uniform in [-1, 1), the same on each backend. Labels follow from the
+// inputs, so that there is something to learn.
 void FillInputs(Backend* backend, Network* network, int64_t step, std::vector<float>* labels) {
   std::vector<double> scores(kSamples, 0);
   for (int input = 0; input < network->num_inputs(); ++input) {
@@ -120,8 +121,8 @@ void ExpectTheCpusWeights(const Trained& device, const Trained& cpu, double tole
 
 namespace {
 
-// PERSIA's model and optimizer of Adult: linear layers and batch norm. A bias before batch norm has
-// a gradient of rounding alone, which SGD keeps small.
+// PERSIA's model and optimizer of Adult: linear layers and batch norm. The gradient of a bias
+// before batch norm is nothing but rounding errors, which SGD keeps small.
 TEST_P(DeviceTraining, AdultHasTheCpusWeightsAfterHundredsOfSteps) {
   const TrainingJob job = {ZooModel("adult_persia").value(), 250};
   ExpectTheCpusWeights(Train(job, backend()), Train(job, NewCpuBackend(1).get()), 1e-3);
@@ -145,7 +146,7 @@ TEST_P(DeviceTraining, GraphsChangeNoBits) {
   }
 }
 
-// Rounding to 16 bits hides neither that something is learned nor the CPU's course.
+// Despite rounding to 16 bits the model learns, and its weights stay near the CPU's.
 TEST_P(DeviceTraining, InteractionsInSixteenBitsStayNearTheCpus) {
   for (const DType dtype : {DType::kBF16, DType::kF16}) {
     const TrainingJob job = {ModelOf(kInteractions), 60, dtype};

@@ -1,5 +1,5 @@
-// The training of device_training.h on the kernels of a device, which the host runs, with the plans
-// of a library and without.
+// The training of device_training.h on a device's kernels, which the host runs, with a library's
+// plans and without.
 
 #include "nn_worker/models/device_training.h"
 
@@ -28,8 +28,8 @@ INSTANTIATE_TEST_SUITE_P(HostDevice, DeviceTraining,
 INSTANTIATE_TEST_SUITE_P(HostDeviceWithPlans, DeviceTraining,
                          testing::Values<DeviceFactory>([] { return NewPlannedHostBackend({}); }));
 
-// Linear layers with ReLU, one after the other. "total" reads the output of a ReLU, too, after
-// "side" or before it.
+// A sequence of linear layers with ReLU. "total" also reads the output of a ReLU, after "side" or
+// before it.
 ModelConfig Towers(bool total_last) {
   const std::string total = R"(layers { name: "total" inputs: "deep" sum {} })";
   const std::string side =
@@ -73,7 +73,7 @@ TEST(DeviceTrainingTest, ThreadsThatRunBlocksAtOnceChangeNoBits) {
   }
 }
 
-// The host's device, as a profiler sees it.
+// A HostDevice that records what a profiler would see.
 class ProfiledDevice final : public DelegatingDevice {
  public:
   explicit ProfiledDevice(std::vector<std::string>* seen)
@@ -96,8 +96,8 @@ TEST(DeviceTrainingTest, AProfilerSeesWhatAStepDoes) {
                                          "optimizer", "end"));
 }
 
-// A gradient passes its ReLU where the last reader adds to it, if that is a product, and not
-// before.
+// The last reader that adds to a gradient takes it through its ReLU, if that reader is a product;
+// no earlier one does.
 TEST(DeviceTrainingTest, OnlyTheLastReaderTakesAGradientThroughItsRelu) {
   for (const bool total_last : {true, false}) {
     const TrainingJob job = {Towers(total_last), 40};

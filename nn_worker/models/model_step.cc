@@ -18,8 +18,8 @@ namespace satrap {
 namespace {
 
 constexpr float kLearningRate = 1e-3f;
-// Ids of a feature to choose from, for each sample of the part. Of n draws among v n ids about
-// v (1 - exp(-1 / v)) n differ, which is half of n for this v.
+// The number of ids to choose from for a feature, per sample of the part. n draws from v n ids give
+// about v (1 - exp(-1 / v)) n distinct ones, which is half of n for this v.
 constexpr double kVocabularyOfSample = 0.63;
 // Small enough that the pairs of a factorization machine are about as large as its other terms.
 constexpr double kRowRange = 0.25;
@@ -47,7 +47,7 @@ absl::StatusOr<Tensor> ListOnBackend(Backend* backend, DType dtype, const std::v
 struct ModelStep::Part {
   std::vector<float> numeric;              // [samples, numerics]
   std::vector<float> rows;                 // [distinct ids, row_values]
-  std::vector<std::vector<uint32_t>> ids;  // of each feature [samples]
+  std::vector<std::vector<uint32_t>> ids;  // by feature; of each [samples]
   std::vector<float> labels;               // [samples]
 };
 

@@ -1,19 +1,19 @@
-// The training step of a model's dense network by itself: from rows and the ids' places in them,
-// which lie in the memory of a backend, to the gradients of these rows there and a step of Adam.
-// Benchmarks of devices run it. Neither messages nor other ranks take part, and the rows stay as
-// they are.
+// The training step of a model's dense network by itself, for benchmarks of devices. It starts from
+// rows, and the positions of ids in them, in the memory of a backend, and leaves the gradients of
+// these rows there, with a step of Adam. No messages and no other ranks take part, and the rows do
+// not change.
 //
 // One step, all of it enqueued as operations of the backend:
 //
-//     GatherRows         the numerics, and of each id its row, into the network's inputs
+// GatherRows         the numerics, and the row of each id, into the network's inputs
 //     Network::Train     forward, loss and backward, as a graph if that is asked for. It copies the
 //                        labels in, 4 bytes a sample
 //     ScatterGradients   into (rows, values of a row), F32
 //     Network::Step      Adam
 //
 // As in a job, the inverse of the ids, which ScatterGradients may read, is made beforehand. Unlike
-// in a job, nobody looks for gradients that are not finite, except in F16, whose loss scale follows
-// from that.
+// in a job, nothing looks for gradients that are not finite, except in F16, whose loss scale
+// depends on them.
 //
 // The part is synthetic, and the same in every step and on every backend. Each feature has one id a
 // sample, drawn uniformly from a vocabulary so large that about half of the part's ids are
@@ -53,10 +53,11 @@ struct ModelStepOptions {
 
 class ModelStep {
  public:
-  // Errors as Network::Create. REQUIRES: samples > 0; of features the model reads "*.SEGMENT" alone
+  // Errors as Network::Create. REQUIRES: samples > 0; the model reads features only as "*.SEGMENT"
   static absl::StatusOr<std::unique_ptr<ModelStep>> Create(const ModelStepOptions& options);
 
-  // Enqueues a step. Waits for the device only in F16. The device's error.
+  // Enqueues a step. Waits for the device only in F16. Returns the device's error, if it has
+  // failed.
   absl::Status Run();
 
   // The mean loss of a sample in the last Run. Waits for the backend.
@@ -71,7 +72,7 @@ class ModelStep {
 
   ModelStep(const ModelStepOptions& options, GraphInputs inputs);
   static Part MakePart(const ModelStepOptions& options, int64_t row_values);
-  // Puts the part into the backend's memory, and finds what the steps gather and scatter.
+  // Copies the part into the backend's memory, and prepares what the steps gather and scatter.
   absl::Status Bind(const Part& part, int64_t row_values);
 
   const int64_t samples_;

@@ -1,4 +1,5 @@
-// The step learns, has the CPU's row gradients on the host's device, and runs as a graph.
+// Tests that the step learns, that on the host's device it has the CPU's row gradients, and that it
+// runs as a graph.
 
 #include "nn_worker/models/model_step.h"
 

@@ -6,8 +6,8 @@
 //   step_benchmark [--model=deepfm|dlrm] [--batch=N] [--precision=F32|TF32|BF16|F16] [--seconds=3]
 //                  [--capture=true|false] [--card=0]
 //
-// Without --model, --batch or --precision it takes one after the other of those that the device
-// has. Both models have 26 features of dim 16 and 13 numerics:
+// Without --model, --batch or --precision it runs all values that the device has, one after the
+// other. Both models have 26 features of dim 16 and 13 numerics:
 //
 //   deepfm   as in the zoo, with MLP 400-400-400; a row has 17 values, one of them a linear weight
 //   dlrm     as in the zoo, with bottom MLP 512-256-64-16, but the top MLP 1024-1024-512-256; a row
@@ -31,12 +31,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
+#include "absl/types/optional.h"
 #include "common/base/cpu_name.h"
 #include "common/base/status_macros.h"
+#include "common/flags/flags.h"
 #include "common/thread/clock.h"
 #include "nn_worker/backend/device/device_backend.h"
 #include "nn_worker/backend/device/device_factory.h"
@@ -48,60 +47,63 @@ namespace satrap {
 namespace {
 
 constexpr double kWindowSeconds = 0.1;
-// The first step is enqueued as it is, the second captured.
+// The first step is enqueued directly, and the second one is captured.
 constexpr int kWarmUpSteps = 4;
 constexpr int kDlrmTop[] = {1024, 1024, 512, 256};
 
 using Precision = NnWorkerConfig::Precision;
 
+constexpr char kPrecisions[] = "F32|TF32|BF16|F16";
+
 struct Flags {
+  std::string model;  // empty: both
+  absl::optional<int64_t> batch;
+  std::string precision;
+  std::string capture = "true";
+  double seconds = 3;
+  int card = 0;
+
+  bool captures() const { return capture == "true" || capture == "1"; }
+  std::vector<Flag> Table() {
+    return {
+        ChoiceFlag("model", "deepfm|dlrm", "of the zoo (default: both)", &model),
+        NumberFlag("batch", "N", "samples (default: some sizes)", &batch, 1),
+        ChoiceFlag("precision", kPrecisions, "(default: all)", &precision),
+        NumberFlag("seconds", "N", "that each is measured (default: 3)", &seconds, 0),
+        ChoiceFlag("capture", "true|false|1|0", "whether steps are captured (default: true)",
+                   &capture),
+        NumberFlag("card", "N", "the card of this machine (default: 0)", &card, 0),
+    };
+  }
+};
+
+// What is measured: each of the models with each batch in each precision.
+struct Choices {
   std::vector<std::string> models = {"deepfm", "dlrm"};
   std::vector<int64_t> batches;
   std::vector<Precision> precisions;
-  double seconds = 3;
-  bool capture = true;
-  int card = 0;
 };
 
-bool ParseFlag(absl::string_view flag, Flags* flags) {
-  if (absl::ConsumePrefix(&flag, "--model=")) {
-    flags->models = {std::string(flag)};
-    return flag == "deepfm" || flag == "dlrm";
-  }
-  if (absl::ConsumePrefix(&flag, "--batch=")) {
-    flags->batches.resize(1);
-    return absl::SimpleAtoi(flag, &flags->batches[0]) && flags->batches[0] > 0;
-  }
-  if (absl::ConsumePrefix(&flag, "--precision=")) {
-    flags->precisions.resize(1);
-    return NnWorkerConfig::Precision_Parse(std::string(flag), &flags->precisions[0]);
-  }
-  if (absl::ConsumePrefix(&flag, "--seconds=")) {
-    return absl::SimpleAtod(flag, &flags->seconds) && flags->seconds >= 0;
-  }
-  if (absl::ConsumePrefix(&flag, "--capture=")) return absl::SimpleAtob(flag, &flags->capture);
-  if (absl::ConsumePrefix(&flag, "--card=")) {
-    return absl::SimpleAtoi(flag, &flags->card) && flags->card >= 0;
-  }
-  return false;
-}
-
-// Gives what no flag chooses all values that the device has.
-absl::Status Complete(Flags* flags) {
+// What no flag chooses has all values that the device has.
+absl::StatusOr<Choices> ChoicesOf(const Flags& flags) {
+  Choices choices;
   const bool cuda = ProgramHasCards();
-  if (flags->batches.empty()) {
-    flags->batches = cuda ? std::vector<int64_t>{8192, 65536, 131072} : std::vector<int64_t>{256};
+  if (!flags.model.empty()) choices.models = {flags.model};
+  choices.batches = cuda ? std::vector<int64_t>{8192, 65536, 131072} : std::vector<int64_t>{256};
+  if (flags.batch.has_value()) choices.batches = {*flags.batch};
+  choices.precisions = {NnWorkerConfig::F32, NnWorkerConfig::BF16, NnWorkerConfig::F16};
+  if (cuda) choices.precisions.insert(choices.precisions.begin() + 1, NnWorkerConfig::TF32);
+  if (!flags.precision.empty()) {
+    choices.precisions.resize(1);
+    NnWorkerConfig::Precision_Parse(flags.precision, &choices.precisions[0]);
+    if (choices.precisions[0] == NnWorkerConfig::TF32 && !cuda) {
+      return absl::InvalidArgumentError("TF32 needs a card: run step_benchmark_cuda");
+    }
   }
-  if (flags->precisions.empty()) {
-    flags->precisions = {NnWorkerConfig::F32, NnWorkerConfig::BF16, NnWorkerConfig::F16};
-    if (cuda) flags->precisions.insert(flags->precisions.begin() + 1, NnWorkerConfig::TF32);
-  } else if (flags->precisions[0] == NnWorkerConfig::TF32 && !cuda) {
-    return absl::InvalidArgumentError("TF32 needs a card: run step_benchmark_cuda");
-  }
-  return absl::OkStatus();
+  return choices;
 }
 
-// REQUIRES: one of ParseFlag's names
+// REQUIRES: a choice of --model
 ModelConfig ModelNamed(const std::string& name) {
   ModelConfig model = ZooModel(name).value();
   if (name != "dlrm") return model;
@@ -130,7 +132,7 @@ class Stopwatch {
   absl::StatusOr<double> SecondsOf(int64_t steps) {
     const double begin = MonotonicSeconds();
     for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(step_->Run());
-    backend_->Record(Lane::kOperations, end_.get());
+    backend_->Record(DeviceQueue::kOperations, end_.get());
     RETURN_IF_ERROR(AwaitEvent(backend_, end_.get(), std::numeric_limits<int64_t>::max(),
                                [] { return false; }));
     return MonotonicSeconds() - begin;
@@ -165,7 +167,7 @@ absl::Status Measure(const Configuration& configuration, const Flags& flags) {
   options.model = ModelNamed(configuration.model);
   options.samples = configuration.batch;
   options.precision = configuration.precision;
-  options.graph_capture = flags.capture;
+  options.graph_capture = flags.captures();
   options.on_graph_refusal = [](const absl::Status& status) {
     std::fprintf(stderr, "step_benchmark: %s\n", std::string(status.message()).c_str());
   };
@@ -173,7 +175,7 @@ absl::Status Measure(const Configuration& configuration, const Flags& flags) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ModelStep> step, ModelStep::Create(options));
   ASSIGN_OR_RETURN(Stopwatch stopwatch, Stopwatch::Create(step.get(), options.backend));
 
-  // Clocks of a card rise while it works, so the warm-up lasts as well.
+  // A card raises its clocks while it works, so the warm-up must last for some time, too.
   double shortest = std::numeric_limits<double>::infinity();
   double first_loss = 0;
   const double warm = MonotonicSeconds() + flags.seconds / 5;
@@ -202,7 +204,7 @@ absl::Status Measure(const Configuration& configuration, const Flags& flags) {
       "\"us_per_step\": %.1f, \"windows\": %zu, \"graph_launches\": %lld, \"first_loss\": %.5f, "
       "\"loss\": %.5f, \"rows\": %lld, \"device_memory_bytes\": %lld, \"cpu\": \"%s\"}\n",
       room.device.c_str(), configuration.model.c_str(), static_cast<long long>(configuration.batch),
-      precision.c_str(), flags.capture ? "true" : "false", rate,
+      precision.c_str(), flags.captures() ? "true" : "false", rate,
       1e6 * static_cast<double>(configuration.batch) / rate, rates.size(),
       static_cast<long long>(step->graph_launches()), first_loss, loss,
       static_cast<long long>(step->num_rows()),
@@ -211,19 +213,11 @@ absl::Status Measure(const Configuration& configuration, const Flags& flags) {
   return absl::OkStatus();
 }
 
-absl::Status Run(int argc, char** argv) {
-  Flags flags;
-  for (int i = 1; i < argc; ++i) {
-    if (ParseFlag(argv[i], &flags)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "does not take ", argv[i],
-        "; it takes --model=deepfm|dlrm, --batch=N, --precision=F32|TF32|BF16|F16, --seconds=N, "
-        "--capture=true|false and --card=N"));
-  }
-  RETURN_IF_ERROR(Complete(&flags));
-  for (const std::string& model : flags.models) {
-    for (const int64_t batch : flags.batches) {
-      for (const Precision precision : flags.precisions) {
+absl::Status Run(const Flags& flags) {
+  ASSIGN_OR_RETURN(const Choices choices, ChoicesOf(flags));
+  for (const std::string& model : choices.models) {
+    for (const int64_t batch : choices.batches) {
+      for (const Precision precision : choices.precisions) {
         RETURN_IF_ERROR(Measure({model, batch, precision}, flags));
       }
     }
@@ -235,7 +229,11 @@ absl::Status Run(int argc, char** argv) {
 }  // namespace satrap
 
 int main(int argc, char** argv) {
-  const absl::Status status = satrap::Run(argc, argv);
+  satrap::Flags flags;
+  const auto code =
+      satrap::TakeProgramFlags(argc, argv, "usage: step_benchmark [FLAGS]", flags.Table());
+  if (code.has_value()) return *code;
+  const absl::Status status = satrap::Run(flags);
   if (status.ok()) return 0;
   std::fprintf(stderr, "step_benchmark: %s\n", std::string(status.message()).c_str());
   return 1;

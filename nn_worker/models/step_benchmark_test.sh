@@ -6,19 +6,26 @@ program="./$1"
 failures=0
 fail() { echo "step_benchmark_test: $*"; failures=1; }
 
-# Runs the benchmark of DeepFM on a few samples with the arguments given.
-bench() { "$program" --model=deepfm --batch=16 --precision=F32 --seconds=0.1 "$@"; }
+# Runs the benchmark of DeepFM on a few samples, as far as the arguments say nothing else.
+bench() {
+  local flag flags=("$@")
+  for flag in --model=deepfm --batch=16 --precision=F32 --seconds=0.1; do
+    [[ "$*" == *"${flag%%=*}="* ]] || flags+=("$flag")
+  done
+  "$program" "${flags[@]}"
+}
 
-expect_refused() {  # $1: in the message; the other arguments are the benchmark's
-  local words="$1" said status=0
-  shift
+expect_refused() {  # $1: the exit code; $2: in the message; the other arguments are the benchmark's
+  local code="$1" words="$2" said status=0
+  shift 2
   said="$("$program" "$@" 2>&1)" || status=$?
-  [[ $status -eq 1 && "$said" == *"$words"* && $(wc -l <<<"$said") -eq 1 ]] ||
+  [[ $status -eq $code && "$said" == *"$words"* && $(wc -l <<<"$said") -eq 1 ]] ||
     fail "$*: exits with $status and says: $said"
 }
-expect_refused "does not take --batches=16; it takes --model=deepfm|dlrm" --batches=16
+expect_refused 2 "unknown flag --batches; did you mean --batch?" --batches=16
+expect_refused 2 "--model is given twice" --model=dlrm --model=deepfm
 for flag in --model=lr --batch=0 --batch=many --precision=F8 --seconds=-1 --capture=2 --card=-1; do
-  expect_refused "does not take $flag; it takes" "$flag"
+  expect_refused 2 "${flag/=/ } is not " "$flag"
 done
 
 if [[ "$1" == *_cuda ]] && ! bench >/dev/null 2>"$TEST_TMPDIR/said"; then
@@ -26,7 +33,7 @@ if [[ "$1" == *_cuda ]] && ! bench >/dev/null 2>"$TEST_TMPDIR/said"; then
     fail "without a card: $(cat "$TEST_TMPDIR/said")"
   exit "$failures"
 fi
-[[ "$1" == *_cuda ]] || expect_refused "run step_benchmark_cuda" --precision=TF32
+[[ "$1" == *_cuda ]] || expect_refused 1 "run step_benchmark_cuda" --precision=TF32
 
 for options in "" "--capture=false" "--precision=BF16" "--precision=F16" "--model=dlrm"; do
   # Of one blank-free option, or none.

@@ -29,7 +29,7 @@ std::string ZooComment(absl::string_view name);
 // else does nothing. The result is what a resolved job holds. NOT_FOUND as above.
 absl::Status ResolveZoo(ModelConfig* model);
 
-// The shape of the data that a model is shown with where there is no job.
+// The shape of the example data with which a model is shown when there is no job.
 struct ExampleData {
   int64_t features = 26;  // the default is Criteo's shape
   int64_t numerics = 13;

@@ -39,7 +39,7 @@ class ExampleNetwork {
   Backend* backend() { return backend_.get(); }
   Network* operator->() { return network_.get(); }
 
-  // The loss of a training pass over what the inputs hold; the gradients are then those of it.
+  // Makes a training pass over what the inputs hold. Returns its loss, and leaves its gradients.
   double Loss() {
     CHECK_OK(network_->Forward(kSamples, PassContext::Training(0, 0)));
     network_->Loss({1, 0, 1}, {}, {});
@@ -67,13 +67,13 @@ int64_t DenseParameters(const std::string& name, int features, int64_t dim, int6
   return network->num_parameters();
 }
 
-// The dense part of M(i), three layers of 400 over i inputs, as counted in the logs of BARS.
+// The parameters of an MLP with three layers of 400 over i inputs, as counted in the logs of BARS.
 int64_t Mlp(int64_t inputs) { return inputs * 400 + 400 + 2 * (400 * 400 + 400); }
 
-// Frappe: 10 fields of dim 10 and 5,389 rows; the published counts hold the rows too.
+// Frappe: 10 fields of dim 10 and 5,389 rows; the published counts include the rows.
 constexpr int64_t kRows = 5389;
 
-// The values of all rows: of every segment that the model reads of a feature.
+// The number of values in all rows, over the segments that the model reads of a feature.
 int64_t RowValues(const std::string& name, int features, int64_t dim) {
   int64_t values = 0;
   for (const FeatureSegment& segment :
@@ -118,7 +118,7 @@ TEST(ZooTest, EveryModelTrains) {
   }
 }
 
-// As `evaluate` and `predict` make it.
+// `evaluate` and `predict` make such networks.
 TEST(ZooTest, EveryModelScoresAlikeWithoutMemoryForATraining) {
   for (const std::string& name : ZooNames()) {
     const ModelConfig model = *ZooModel(name);
@@ -142,7 +142,7 @@ TEST(ZooTest, EveryModelScoresAlikeWithoutMemoryForATraining) {
   }
 }
 
-// A model that is smaller and smooth: differences of its loss are then its gradients.
+// A smaller and smooth version of a zoo model, so that differences of its loss give its gradients.
 ModelConfig Smooth(const std::string& name) {
   ModelConfig model = *ZooModel(name);
   for (LayerConfig& layer : *model.mutable_layers()) {
@@ -150,9 +150,9 @@ ModelConfig Smooth(const std::string& name) {
     MlpConfig* mlp = layer.mutable_mlp();
     mlp->set_activation(ActivationConfig::TANH);
     mlp->set_dropout(0);
-    mlp->clear_batch_norm();  // of three samples it bends too much for differences
+    mlp->clear_batch_norm();  // over three samples it is too curved for differences
     for (int i = 0; i < mlp->units_size(); ++i) {
-      // The last of DLRM's bottom MLP and of the towers must fit embeddings.
+      // The last layer of DLRM's bottom MLP and of the towers must fit the embeddings.
       if (i + 1 < mlp->units_size() || mlp->output_units() > 0) mlp->set_units(i, 5);
     }
   }
@@ -161,8 +161,8 @@ ModelConfig Smooth(const std::string& name) {
 
 TEST(ZooTest, GradientsOfInputsAreThoseOfTheLoss) {
   for (const std::string& name : ZooNames()) {
-    // Attention has a ReLU after it, and adult_persia layers of batch norm: the tests of their
-    // layers compare gradients.
+    // autoint has a ReLU after attention, and adult_persia has batch norm. The tests of these
+    // layers compare gradients instead.
     if (name == "autoint" || name == "autoint_plus" || name == "adult_persia") continue;
     ExampleNetwork network(Smooth(name), {3, 2, 16});
     Backend* const backend = network.backend();

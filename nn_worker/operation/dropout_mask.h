@@ -10,9 +10,9 @@
 
 namespace satrap {
 
-// What differs from one training pass to the next. Also in the memory of a backend, as U8 (1,
-// sizeof(PassNumbers)): a device reads it there, so that operations which were captured in a graph
-// see the numbers of each pass.
+// The numbers that differ from one training pass to the next. They are also in the memory of a
+// backend, as U8 (1, sizeof(PassNumbers)): a device reads them there, so that operations captured
+// in a graph see the numbers of each pass.
 struct PassNumbers {
   uint64_t step = 0;
   int64_t first_sample = 0;  // of the part, among the samples of the step

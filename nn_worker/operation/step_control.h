@@ -1,5 +1,5 @@
-// The scalars of a step, in memory of a backend. Backend::DecideStep writes them when the sums of
-// the step are there; operations read them when they run, not when they are enqueued. So a device
+// The scalars of a step, in memory of a backend. Backend::DecideStep writes them when the step's
+// sums are complete; operations read them when they run, not when they are enqueued. So a device
 // decides by itself whether a step changes anything, and a recorded sequence of operations can be
 // repeated.
 //
@@ -35,7 +35,7 @@ struct GradientScaleRule {
   float most = 1;
 };
 
-// What the host knows of a step before its sums are there.
+// What the host knows of a step before its sums are complete.
 struct StepPlan {
   uint64_t step = 0;
   float learning_rate = 0;

@@ -1,4 +1,4 @@
-// What Backend::DecideStep writes into the control of a step, once its sums are there.
+// What Backend::DecideStep writes into the control of a step, once the step's sums are complete.
 //
 // Kernels include this header, so it knows only the standard library's integers.
 
@@ -27,7 +27,7 @@ constexpr void MoveGradientScale(const GradientScaleRule& rule, bool finite, Ste
 }
 
 // `sums` [kNumStepSums] are those of all ranks. A step of weight 0 changes neither the scale of
-// gradients nor its counts, because nothing was learned of them.
+// gradients nor its counts, because it says nothing about them.
 constexpr void DecideStepBySums(const StepPlan& plan, const float* sums, StepControl* control) {
   const float weight = sums[kStepWeight];
   const bool counts = weight > 0, finite = sums[kStepNotFinite] == 0;

@@ -24,18 +24,18 @@ struct DenseStep {
   double learning_rate_factor = 1;  // on top of the schedule
 };
 
-// What a run that starts from a model owes to it.
+// What a run that starts from a model takes over from it.
 struct DenseStart {
   // Steps that the optimizer's state had seen before the run's first one: bias corrections go on.
   int64_t steps_before = 0;
-  // The learning rate grows linearly over so many steps of the run, on top of its schedule: the
-  // state began anew.
+  // The learning rate grows linearly over this many steps of the run, on top of its schedule,
+  // because the optimizer's state began anew.
   int64_t warmup_steps = 0;
 };
 
 struct DenseOptimizer {
   struct Slot {
-    std::string name;         // in saved models: "adam.m", what is before the dot being the kind
+    std::string name;         // in saved models: "adam.m"; the kind is before the dot
     float initial_value = 0;  // of every element
   };
 

@@ -17,7 +17,6 @@
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/backend/testing/deferred_backend.h"
 
 namespace satrap {
 namespace {
@@ -34,7 +33,7 @@ class ScalarReference {
   ScalarReference(const DenseOptimizerConfig& config, double w) : config_(config), w_(w) {
     if (config.has_adagrad()) a_ = config.adagrad().initial_accumulator();
     if (!config.has_ftrl()) return;
-    // Where Algorithm 1 has the initial value.
+    // The state for which Algorithm 1 has the initial value.
     const auto& ftrl = config.ftrl();
     a_ = ftrl.initial_accumulator();
     m_ = -w * ((ftrl.beta() + std::sqrt(a_)) / config.learning_rate() + ftrl.lambda2()) -
@@ -58,7 +57,7 @@ class ScalarReference {
         MomentumStep(config_.momentum(), lr, g);
         break;
       case DenseOptimizerConfig::kNesterov: {
-        // The classical form: a step of momentum from the point looked ahead to.
+        // The classical form: a momentum step from the look-ahead point.
         const double mu = config_.nesterov().mu();
         const double base = w_ - mu * m_;
         m_ = mu * m_ - lr * g;
@@ -104,7 +103,7 @@ class ScalarReference {
  private:
   static double Sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 
-  // Returns the second one.
+  // Updates both moments. Returns the second one.
   template <typename Config>
   double Moments(const Config& c, double g) {
     m_ = c.beta1() * m_ + (1.0 - c.beta1()) * g;
@@ -165,13 +164,13 @@ class ScalarReference {
   double a_ = 0, m_ = 0, v_ = 0;
 };
 
-// What the network does, for one range with the settings of all parameters.
+// Does what the network does, for one range with the settings of all parameters.
 class Range {
  public:
   Range(const DenseOptimizerConfig& config, const std::vector<float>& w)
       : config_(config),
         optimizer_(NewDenseOptimizer(config).value()),
-        backend_(NewDeferredBackend(NewCpuBackend(1), HostAccess::kNone)),
+        backend_(NewCpuBackend(1)),
         count_(static_cast<int64_t>(w.size())),
         w_(NewTensor(count_)),
         gradient_(NewTensor(count_)),
@@ -253,8 +252,8 @@ TEST(DenseOptimizerFactoryTest, HundredRandomStepsAreThoseOfAScalarReference) {
   }
 }
 
-// At a constant rate: when the rate changes, the algorithm's weights jump and these do not (ftrl.h
-// of the tables).
+// The rate is constant: when it changes, the algorithm's weights jump but these do not (ftrl.h of
+// the tables).
 TEST(DenseOptimizerFactoryTest, HundredRandomStepsOfFtrlAreThoseOfItsAlgorithm) {
   constexpr int64_t kCount = 37;
   for (const char* text :

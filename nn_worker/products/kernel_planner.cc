@@ -64,7 +64,7 @@ class KernelPlan final : public ProductPlan {
     Fill(stream, MatrixOf(static_cast<uint8_t*>(workspace), 1, kWorkspaceBytes), 255);
     const MatrixProduct product = ProductOf(samples, buffers);
     if (spec_.transpose_a) {
-      // Pieces of the sum, as our own weight gradients have them.
+      // The sum is made in pieces, as in our own weight gradients.
       CHECK(!buffers.add &&
             ProductPartials(product.c.rows, product.c.cols, product.k) * 4 <= kWorkspaceBytes);
       MultiplyInPieces(stream, product, static_cast<float*>(workspace));

@@ -1,9 +1,9 @@
-// A planner for tests that takes the place of a vendor's library: its plans enqueue our own
-// kernels, so they run on the host's device. It refuses what it is told to.
+// A planner for tests, in place of a vendor's library: its plans enqueue our own kernels, so they
+// run on the host's device. A function decides which products it refuses.
 //
-// The sums are those of kernel_products.h, with its bits, whatever is done with them on the way
-// out. A plan overwrites its workspace before it begins, and fails a CHECK for buffers that are not
-// aligned as its spec says, or that its epilogue misses.
+// Sums have the bits of kernel_products.h, whatever the epilogue does with them. A plan overwrites
+// its workspace before it begins, and fails a CHECK if a buffer is not aligned as its spec says or
+// if its epilogue lacks a buffer.
 //
 // Thread-compatible.
 
@@ -19,13 +19,13 @@
 
 namespace satrap {
 
-// What became of the plans of a planner.
+// What a planner has planned, and what its plans have run.
 struct PlannerLog {
   std::vector<ProductSpec> prepared;  // refused ones are not among them
   std::vector<ProductSpec> run;       // in the order of the runs
 };
 
-// What Prepare returns if it is not OK.
+// Returns OK, or the error that Prepare is to return.
 using Refusal = std::function<absl::Status(const ProductSpec&)>;
 
 // `log` may be null, and outlives the planner and its plans.

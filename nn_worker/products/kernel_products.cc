@@ -20,7 +20,7 @@ class KernelProducts final : public Products {
     product.add = add;
     Multiply(stream, product);
   }
-  // The sums are over all samples, and c is small: only pieces of them fill a card.
+  // Sums are over all samples and c is small, so a card is full only if the sums are cut in pieces.
   void WeightGradient(DeviceStream* stream, ConstValues x, ConstValues dz, Matrix<float> dw,
                       void* workspace) override {
     MultiplyInPieces(stream, {Transposed(x), FactorOf(dz), dw, x.rows},

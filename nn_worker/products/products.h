@@ -2,13 +2,13 @@
 // does most of them on a card. Ours (kernel_products.h) do any product on every device; a library's
 // (library_products.h) are planned, before the first sample, for layers that are known by then.
 //
-// What they give and their limits are those of Linear and LinearGrad in
-// nn_worker/backend/linear_operations.h: a row of a result depends on the same row of the inputs
-// alone, zero rows and zero inputs are legal, and the same arguments give the same bits. Operations
-// are enqueued on the stream.
+// Their results and limits are those of Linear and LinearGrad in
+// nn_worker/backend/linear_operations.h: a row of a result depends only on the same row of the
+// inputs, zero rows and zero inputs are legal, and the same arguments give the same bits.
+// Operations are enqueued on the stream.
 //
-// Values of samples and their gradients, and `w`, may have 16 bits, whichever of them. Products are
-// summed in f32 and rounded once; weight gradients are f32.
+// Each of the samples' values, their gradients and `w` may have 16 bits, whatever the others have.
+// Products are summed in f32 and rounded once; weight gradients are f32.
 //
 // Thread-compatible.
 
@@ -43,12 +43,11 @@ class Products {
                               void* workspace) = 0;
   virtual int64_t WeightGradientWorkspace(int64_t n, int64_t in, int64_t out) const = 0;
 
-  // The library's plan of a product; null if there is no library, it does not take the product, or
-  // the product is not for one (ForLibrary): the operations above are, then. Destroyed before this
-  // object.
-  // INTERNAL if the library fails.
+  // The library's plan of a product. Null if there is no library, if it does not take the product,
+  // or if the product is not for a library (ForLibrary): use the operations above then. The plan is
+  // destroyed before this object. INTERNAL if the library fails.
   virtual absl::StatusOr<std::unique_ptr<ProductPlan>> Plan(const ProductSpec& spec) = 0;
-  virtual int64_t PlanWorkspaceBytes() const = 0;  // of ProductPlan::Run
+  virtual int64_t PlanWorkspaceBytes() const = 0;  // for ProductPlan::Run
 };
 
 }  // namespace satrap

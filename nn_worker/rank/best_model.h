@@ -1,8 +1,9 @@
-// Which validation was the best so far, and whether to stop because none has been better for long.
+// Decides which validation was the best so far, and whether to stop because none has been better
+// for long.
 //
-// A pure function of the values offered, those of the task that evaluation.task names, so all ranks
-// decide alike from the same metrics. NaN (a
-// validation set of one class, or of no samples) is never the best.
+// A pure function of the values offered, which are those of the task that evaluation.task names, so
+// all ranks decide alike from the same metrics. NaN (a validation set with one class, or without
+// samples) is never the best.
 
 #ifndef SATRAP_NN_WORKER_RANK_BEST_MODEL_H_
 #define SATRAP_NN_WORKER_RANK_BEST_MODEL_H_
@@ -16,8 +17,8 @@ namespace satrap {
 
 class BestModel {
  public:
-  // `best` are the values of the best validation before, by the same metric and task, and
-  // `without_best` counts those since.
+  // `best` holds the values of the best validation so far, by the same metric and task, and
+  // `without_best` counts the validations since then.
   explicit BestModel(const EvaluationConfig& config,
                      const absl::optional<MetricValues>& best = absl::nullopt, int without_best = 0)
       : metric_(config.metric()), patience_(config.patience()), without_best_(without_best) {
@@ -38,7 +39,7 @@ class BestModel {
     return false;
   }
 
-  // The last `patience` validations were no new best.
+  // True if the last `patience` validations brought no new best.
   bool out_of_patience() const { return patience_ > 0 && without_best_ >= patience_; }
   // Validations since the best one.
   int without_best() const { return without_best_; }

@@ -1,4 +1,5 @@
-// What a RankEngine says of a cut, and what it is told (docs/consistency.md, "Cuts").
+// What a RankEngine and its StepTrainer report to each other about a cut (docs/consistency.md,
+// "Cuts").
 
 #ifndef SATRAP_NN_WORKER_RANK_CUT_PLAN_H_
 #define SATRAP_NN_WORKER_RANK_CUT_PLAN_H_
@@ -11,27 +12,27 @@
 
 namespace satrap {
 
-// Every rank makes the same plan, except for the fields of rank 0 and `released`.
+// All ranks make the same plan, except for `released` and for the fields that rank 0 alone sets.
 struct CutPlan {
   uint64_t number = 0;   // from 1 in each generation, ascending; a number is used once
   RunPosition position;  // where training goes on after it
   bool best = false;     // of the best validation so far
-  bool last = false;     // training has ended with it
+  bool last = false;     // training ends with this cut
   // What this rank has released since its last plan: pushed and answered, or acknowledged in a step
   // of weight 0.
   LedgerState released;
 
   // Set by rank 0 alone.
-  uint64_t wish = 0;   // the CutWish that it fulfils, and all before; 0: none
-  bool leave = false;  // training ends for this generation with it
+  uint64_t wish = 0;   // fulfils this CutWish and all before it; 0: none
+  bool leave = false;  // this generation trains no more after it
 };
 
-// Whether ranks wait until the cut is committed. Asked of rank 0's plan.
+// Whether ranks wait until the cut is committed. REQUIRES: `plan` is that of rank 0
 inline bool IsWaitedFor(const CutPlan& plan) {
   return plan.best || plan.last || plan.leave || plan.wish > 0;
 }
 
-// What rank 0's plan says, told to every rank when all embedding PSs have marked.
+// What every rank learns of rank 0's plan when all embedding PSs have marked.
 struct CutMarked {
   bool waits = false;  // IsWaitedFor
   bool leave = false;

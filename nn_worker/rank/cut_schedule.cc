@@ -5,7 +5,8 @@
 namespace satrap {
 namespace {
 
-// Writing takes at most a fifth of the time, however large the tables are.
+// A cut begins at least this many times the last one's writing time after the last one began, so
+// writing takes at most a quarter of the time, however large the tables are.
 constexpr double kWritingTimesBetweenCuts = 4;
 
 }  // namespace
@@ -38,7 +39,7 @@ void CutSchedule::OnBegun(int64_t now_us, CutPlan* plan) {
   plan->leave = leave_wish_ > fulfilled_wish_;
 }
 
-// One that was begun before the last one says nothing of the last one's wish.
+// The end of an older cut than the last one says nothing about the last one's wish.
 void CutSchedule::OnEnded(uint64_t number, const CutOutcome& outcome) {
   last_writing_seconds_ = outcome.seconds;
   if (number != number_) return;

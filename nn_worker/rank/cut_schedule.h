@@ -20,24 +20,25 @@ class CutSchedule {
   // `step` is where training begins.
   CutSchedule(const CheckpointConfig& config, uint64_t step) : config_(config), last_step_(step) {}
 
-  // From now on the clock counts.
+  // Starts the clock.
   void Start(int64_t now_us) { last_begun_us_ = now_us; }
 
-  // A wish may be repeated; of several the newest counts, but a wish to leave stays.
+  // A wish may be repeated. The newest one counts, but a later wish does not cancel one to leave.
   void OnWish(const CutWish& wish);
 
-  // Whether a cut is due after the next step. `step` steps are counted so far, and `counts` says
-  // that the next one probably counts, too: a cut that is due by steps then comes in time.
+  // Whether a cut is due after the next step. `step` is the number of steps counted so far, and
+  // `counts` says whether the next one will probably count too: only then is a cut that is due by
+  // steps taken right after it.
   bool IsDue(uint64_t step, bool counts, int64_t now_us) const;
 
-  // A cut begins, for whatever reason. Sets the plan's wish and leave.
+  // Call when a cut begins, for whatever reason. Sets the plan's wish and leave.
   void OnBegun(int64_t now_us, CutPlan* plan);
   // Cut `number` has ended.
   void OnEnded(uint64_t number, const CutOutcome& outcome);
 
  private:
   const CheckpointConfig config_;
-  uint64_t number_ = 0;  // of the cut that was begun last
+  uint64_t number_ = 0;  // of the last cut that was begun
   bool writing_ = false;
   uint64_t last_step_;
   int64_t last_begun_us_ = 0;

@@ -8,7 +8,7 @@ namespace {
 
 // The fewest parts of a pass that are in flight: one is scored while the next is fetched.
 constexpr int kMinParts = 2;
-// The step of the requests of a pass: their lookups belong to no step.
+// The step number in a pass's requests, whose lookups belong to no step.
 constexpr uint64_t kNoStep = 0;
 
 }  // namespace
@@ -43,7 +43,7 @@ void EvaluationPasses::Continue() {
   if (scoring_) return;
   absl::optional<PartPipeline::TakenPart> part = pipeline_->Take();
   if (!part.has_value()) {
-    // Not before every Ack is answered: a merged pass has left nothing at the workers.
+    // Every Ack must be answered first, so that a merged pass leaves nothing at the workers.
     if (!pipeline_->exhausted() || !pipeline_->empty()) return;
     merging_ = true;
     trainer_->MergeEvaluation(

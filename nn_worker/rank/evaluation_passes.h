@@ -29,7 +29,8 @@ class EvaluationPasses {
                    StepTrainer* trainer, FailureLatch* failure);
 
   // Makes pass number `pass` over `stream`. `done` gets the metrics, the same on every rank; it
-  // does not run after a failure. REQUIRES: the pass before is done; the tables stand still
+  // does not run after a failure. REQUIRES: the previous pass is done, and nothing changes the
+  // tables
   void Begin(Stream stream, uint32_t pass, Done done);
 
  private:

@@ -32,8 +32,8 @@ class FailureLatch {
     sink_(std::move(status));
   }
 
-  // A callback that fails with an error, and runs then() on the executor unless there was one by
-  // then.
+  // Returns a callback that takes a status to the executor. There it passes an error to Fail, and
+  // otherwise runs then() unless the latch has failed before.
   template <typename Then>
   auto WhenOk(Then then) {
     return [this, then = std::move(then)](absl::Status status) mutable {
@@ -43,7 +43,7 @@ class FailureLatch {
       });
     };
   }
-  // The same with a result: then(T).
+  // As WhenOk, for a result: runs then(T) with its value.
   template <typename T, typename Then>
   auto WhenGood(Then then) {
     return [this, then = std::move(then)](absl::StatusOr<T> result) mutable {

@@ -34,8 +34,8 @@ class FakeAllreduce {
                 const FakeOrders* orders, FakeRecord* record);
 
   void JoinStep(int rank, Joiner joiner);
-  // Runs `done` of all ranks when the last has come to its barrier of this kind and number. `last`
-  // runs after them.
+  // Rank `rank` enters its next barrier, of kind `what`. When the last rank has entered that
+  // barrier, runs the `done` of all of them and then the last rank's `last`.
   void Barrier(
       int rank, const std::string& what, absl::AnyInvocable<void()> done,
       absl::AnyInvocable<void()> last = [] {});

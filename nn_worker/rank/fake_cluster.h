@@ -1,7 +1,7 @@
 // A cluster around RankEngines for tests, in one thread on one ManualExecutor. It is made of fakes
 // of a rank's peers, which check the protocol while it runs (part_custody.h,
 // fake_embedding_worker.h, fake_allreduce.h, fake_cuts.h), and of a network that a seed decides
-// (fake_network.h). What a test orders and what it finds are its bases (fake_record.h).
+// (fake_network.h). Its base classes hold what a test orders and what it can check (fake_record.h).
 
 #ifndef SATRAP_NN_WORKER_RANK_FAKE_CLUSTER_H_
 #define SATRAP_NN_WORKER_RANK_FAKE_CLUSTER_H_
@@ -27,7 +27,7 @@ namespace satrap {
 
 class FakeCluster : public FakeOrders, public FakeRecord {
  public:
-  // The options of rank 0; the others' differ by the rank only.
+  // `options` are those of rank 0; those of other ranks differ only in `rank`.
   FakeCluster(RankOptions options, int num_workers, FakeNetwork network = FakeNetwork(),
               KillPoints* kill_points = nullptr);
   ~FakeCluster();
@@ -36,12 +36,14 @@ class FakeCluster : public FakeOrders, public FakeRecord {
   void Put(int worker, const FakePart& part);
   // Ends (stream, epoch) at every worker: no part of it comes after those queued.
   void End(Stream stream, uint32_t epoch);
-  // Ordered: an epoch whose lanes have so many batches, of one sample a rank.
+  // Queues an epoch of an ordered stream: batches_of_lane[l] batches in lane l, with one sample per
+  // rank.
   void PutOrderedEpoch(uint32_t epoch, const std::vector<int>& batches_of_lane);
-  // Unordered: `count` parts of one sample, dealt to the workers, and the end.
+  // Queues an epoch of an unordered stream and its end: `count` parts of one sample, dealt to the
+  // workers in turn.
   void PutEpoch(Stream stream, uint32_t epoch, int count);
-  // Queues what `first` was given and had not released at `cut`, as loaders do that know the cut's
-  // ledger.
+  // Queues the parts that `first` was given and had not released by `cut`, as loaders that know the
+  // cut's ledger do.
   void PutRest(const FakeCluster& first, const FakeCut& cut);
 
   void Start();

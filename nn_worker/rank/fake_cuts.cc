@@ -29,7 +29,8 @@ void FakeCuts::Begin(int rank, CutPlan plan, Marked marked, Ended ended) {
   if (static_cast<int>(planners_.size()) == options_.num_ranks) Mark();
 }
 
-// All ranks have come. A cut that is being written still ends first.
+// Called when all ranks have reached the cut. If another cut is still being written, waits for its
+// end.
 void FakeCuts::Mark() {
   if (writing_) {
     executor_->PostAfter(kPollUs, [this] { Mark(); });

@@ -1,6 +1,6 @@
-// The cuts of a FakeCluster: what NetworkTrainer and CutEngine do for real ranks. A CHECK fails
-// unless at a cut nothing is held, all ranks plan the same, and what they have released since the
-// cut before is what was pushed or acknowledged since.
+// The cuts of a FakeCluster. (With real ranks NetworkTrainer and CutEngine make them.) At each cut
+// it CHECKs that no part is held, that all ranks have the same plan, and that the parts they report
+// as released since the previous cut are those pushed or acknowledged since then.
 
 #ifndef SATRAP_NN_WORKER_RANK_FAKE_CUTS_H_
 #define SATRAP_NN_WORKER_RANK_FAKE_CUTS_H_
@@ -27,9 +27,9 @@ class FakeCuts {
   FakeCuts(const RankOptions& options, ManualExecutor* executor, const FakeOrders* orders,
            FakeRecord* record, const PartCustody* custody);
 
-  // A rank has come to the next cut, which is marked when all have.
+  // Rank `rank` has reached the next cut. The cut is marked when all ranks have.
   void Begin(int rank, CutPlan plan, Marked marked, Ended ended);
-  // Gets whether the cut that was begun last is committed, once it has ended.
+  // Waits until the last cut that was begun has ended. `done` gets whether it is committed.
   void Await(absl::AnyInvocable<void(absl::StatusOr<bool>)> done);
 
  private:
@@ -47,10 +47,10 @@ class FakeCuts {
   const FakeOrders* const orders_;
   FakeRecord* const record_;
   const PartCustody* const custody_;
-  std::vector<Planner> planners_;  // of the ranks that have come to the cut; rank 0's first
+  std::vector<Planner> planners_;  // of the ranks that have reached the cut; rank 0's is first
   Ended ended_;                    // of rank 0
   bool writing_ = false;
-  Ledger ledger_;  // handed over
+  Ledger ledger_;  // what all cuts so far have handed over
 };
 
 }  // namespace satrap

@@ -75,7 +75,7 @@ void FakeEmbeddingWorker::ServeWaiting() {
   }
 }
 
-// Returns whether it is answered.
+// Answers the request if that is possible now. Returns whether it was answered.
 bool FakeEmbeddingWorker::Serve(const Waiting& waiting) {
   const Key key = {waiting.header.stream(), waiting.header.epoch()};
   // A later epoch is not begun before the current one has ended.

@@ -1,6 +1,6 @@
 // An embedding worker, and the embedding PSs behind it, for tests of RankEngines: queues of parts,
-// requests that wait, and windows in which a call happens once. A CHECK fails unless a part is
-// ended once, by the rank that has it.
+// waiting requests, and answer windows, so that a repeated call takes effect once. CHECKs that a
+// part is ended once, by the rank that holds it.
 
 #ifndef SATRAP_NN_WORKER_RANK_FAKE_EMBEDDING_WORKER_H_
 #define SATRAP_NN_WORKER_RANK_FAKE_EMBEDDING_WORKER_H_
@@ -35,11 +35,11 @@ class FakeEmbeddingWorker final : public rpc::Handler {
   // Handles begin at `first_handle`.
   FakeEmbeddingWorker(const RankOptions& options, const Cluster& cluster, uint64_t first_handle);
 
-  // A part comes, or no part of (stream, epoch) any more.
+  // Put queues a part. End declares that no more parts of (stream, epoch) will come.
   void Put(const FakePart& part);
   void End(Stream stream, uint32_t epoch);
 
-  // Answers the pushes that are applied.
+  // Answers the waiting pushes that the embedding PSs apply.
   void AnswerPushes();
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;

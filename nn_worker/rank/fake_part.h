@@ -1,5 +1,6 @@
-// A part in tests of RankEngines, which has no payload: only what the protocol looks at.
-// Part i of a lane is block i of a split of its own, so a ledger names parts.
+// A part in tests of RankEngines: without a payload, with only the fields that the protocol reads.
+// Each (lane, part index) is a split of its own and each batch one block of it, so a ledger
+// identifies parts.
 
 #ifndef SATRAP_NN_WORKER_RANK_FAKE_PART_H_
 #define SATRAP_NN_WORKER_RANK_FAKE_PART_H_
@@ -19,7 +20,7 @@ struct FakePart {
   bool last_of_lane = false;
 };
 
-// "EPOCH.LANE.SEQ.PART", with the stream before it unless it is that of training.
+// "EPOCH.LANE.SEQ.PART", with "STREAM:" before it unless the part is for training.
 inline std::string NameOf(const PartId& id) {
   return absl::StrCat(id.stream() == TRAIN_STREAM ? "" : Stream_Name(id.stream()) + ":", id.epoch(),
                       ".", id.lane(), ".", id.seq(), ".", id.part());
@@ -40,7 +41,7 @@ inline PartDescription DescriptionOf(const FakePart& part) {
   *description.mutable_id() = part.id;
   description.set_samples(part.samples);
   description.set_last_of_lane(part.last_of_lane);
-  // The weight rides where a real part has the position of its batch.
+  // The weight is kept in the field that holds a real part's position in its batch.
   description.set_first_sample(static_cast<uint64_t>(part.weight * 1000));
   if (part.samples > 0) *description.add_provenance() = ProvenanceOf(part);
   return description;

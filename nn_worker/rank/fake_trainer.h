@@ -1,7 +1,7 @@
-// The StepTrainer of a rank in a FakeCluster: no network, only what ranks do together. A CHECK
-// fails if a cut is begun after another model was restored, if a step is joined before the last one
-// was ended, if parts are not joined in the order in which they are prepared, or if more are
-// prepared than may be.
+// The StepTrainer of a rank in a FakeCluster: it has no network, only what ranks do together. It
+// CHECKs that no cut begins after another model was restored, that a step has ended before the next
+// is joined, that parts are joined in the order in which they were prepared, and that at most
+// kPreparedParts are prepared.
 
 #ifndef SATRAP_NN_WORKER_RANK_FAKE_TRAINER_H_
 #define SATRAP_NN_WORKER_RANK_FAKE_TRAINER_H_
@@ -22,8 +22,8 @@ namespace satrap {
 // Sums over all ranks.
 struct FakeEvaluation {
   uint64_t scored_samples = 0;  // in the current pass
-  size_t validations = 0;       // merged
-  bool restored = false;        // another model than the last one
+  size_t validations = 0;       // merged so far
+  bool restored = false;        // to a model other than the last one
 };
 
 class FakeTrainer final : public StepTrainer {

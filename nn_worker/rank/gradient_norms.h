@@ -1,4 +1,4 @@
-// Sums of the norms that steps with gradient_clip_norm have had.
+// Sums up the gradient norms of the steps of a job with gradient_clip_norm.
 //
 // Thread-safe: a function of its arguments.
 
@@ -9,7 +9,8 @@
 
 namespace satrap {
 
-// Adds a finite step, whose gradients of this norm were multiplied by `clip_factor`.
+// Adds a finite step with the gradient norm `norm`, whose gradients were multiplied by
+// `clip_factor`.
 inline void AddNorm(double norm, float clip_factor, GradientNorms* norms) {
   norms->set_steps(norms->steps() + 1);
   if (clip_factor < 1) norms->set_clipped_steps(norms->clipped_steps() + 1);

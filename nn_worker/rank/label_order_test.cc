@@ -13,7 +13,8 @@ namespace {
 constexpr int kSteps = 800;
 constexpr uint64_t kBatch = 400;
 
-// Steps whose records are positive with the probability rate_at(place), place from 0 to 1.
+// A LabelOrder after steps whose records are positive with probability rate_at(place), where place
+// goes from 0 to 1.
 LabelOrder Trained(const std::function<double(double)>& rate_at, int steps = kSteps,
                    uint64_t seed = 1) {
   LabelOrder order;
@@ -48,7 +49,7 @@ TEST(LabelOrderTest, ARateThatIsTheSameEverywhereDoesNotMoveWhateverTheChance) {
   }
 }
 
-// As in every real log of size: it is no chance, and does no harm.
+// Every real log of some size is like this: the drift is not chance, but it does no harm.
 TEST(LabelOrderTest, ASmallDriftDoesNotCountThoughItIsCertain) {
   const auto small = [](double place) { return .2 + .02 * std::sin(20 * place); };
   const LabelOrder order = Trained(small, 20000);
@@ -57,7 +58,8 @@ TEST(LabelOrderTest, ASmallDriftDoesNotCountThoughItIsCertain) {
   EXPECT_TRUE(Trained(large, 20000).Judge().has_value());
 }
 
-// A few records in each window differ by as much by chance, in every second of such sets.
+// With so few records in a window, chance alone makes differences this large in about half of the
+// runs.
 TEST(LabelOrderTest, ALargeDifferenceOfFewRecordsIsChance) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     LabelOrder order;

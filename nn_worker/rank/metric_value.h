@@ -1,4 +1,4 @@
-// The value of a metric among those of a validation.
+// Picks one metric's value from the metrics of a validation.
 //
 // Thread-safe: functions of their arguments.
 

@@ -1,12 +1,12 @@
-// What learning rates are multiplied by because validations no longer improve (ReduceOnPlateau in
-// proto/job.proto), as Keras' ReduceLROnPlateau without a cool-down:
+// The factor on learning rates that is lowered when validations no longer improve (ReduceOnPlateau
+// in proto/job.proto), as Keras' ReduceLROnPlateau without a cool-down:
 //
-//   a validation that is better than the best by min_delta: it is the best, and the count is 0
+//   a validation that is better than the best by min_delta becomes the best, and the count is 0
 //   any other, NaN among them: the count grows by 1; at `patience` the factor is multiplied by
 //   `factor`, down to min_factor, and the count is 0 again. At min_factor nothing happens any more.
 //
-// A pure function of the values offered and of the state that it began with, so all ranks have the
-// same factor, and a run that goes on from a cut has that of one that was never interrupted.
+// A pure function of its initial state and the values offered, so all ranks have the same factor,
+// and a run that continues from a cut has the same factor as one that was never interrupted.
 
 #ifndef SATRAP_NN_WORKER_RANK_PLATEAU_H_
 #define SATRAP_NN_WORKER_RANK_PLATEAU_H_

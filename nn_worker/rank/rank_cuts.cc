@@ -26,7 +26,8 @@ absl::Status RankCuts::AddReleased(uint32_t epoch, const Provenance& provenance)
   for (const ProvenanceRange& range : provenance) {
     const absl::Status status = released_.Add(epoch, range);
     if (status.ok()) continue;
-    // A restart would meet the same contradiction, so the code is not one that a restart cures.
+    // A restart would meet the same contradiction, so the code must not be one that leads to a
+    // restart.
     return absl::DataLossError(absl::StrCat("records were trained twice: ", status.message()));
   }
   return absl::OkStatus();
@@ -50,7 +51,7 @@ void RankCuts::Take(bool best, bool last) {
   Begin();
 }
 
-// What is released goes with the plan even if the cut will be abandoned: rank 0 keeps it.
+// The plan hands over what is released even if the cut will be abandoned, because rank 0 keeps it.
 void RankCuts::Begin() {
   CutPlan plan;
   plan.number = ++number_;
@@ -76,14 +77,14 @@ void RankCuts::OnMarked(CutMarked marked) {
   trainer_->AwaitCut(failure_->WhenGood<bool>([this](bool committed) { OnAwaited(committed); }));
 }
 
-// On rank 0. A cut that was waited for has ended here before OnAwaited.
+// Runs on rank 0 only. For a cut that ranks wait for, it runs before OnAwaited.
 void RankCuts::OnEnded(uint64_t number, const CutOutcome& outcome) {
   observer_->OnCutEnded(outcome);
   schedule_.OnEnded(number, outcome);
 }
 
-// Tables and position are still those of the abandoned cut, because all ranks have waited. How
-// often in a row a cut may be abandoned is the trainer's to say (CutEngine).
+// An abandoned cut is begun again with the same tables and the same position, because all ranks
+// have waited. The trainer (CutEngine) limits how often in a row cuts may be abandoned.
 void RankCuts::OnAwaited(bool committed) {
   if (!committed) {
     Begin();
@@ -95,7 +96,7 @@ void RankCuts::OnAwaited(bool committed) {
 }
 
 void RankCuts::GoOn() {
-  // After the last cut no training waits for anything.
+  // No training waits after the last cut, so it causes no pause.
   if (!last_) {
     const int64_t pause_us = until_idle_us_ + executor_->NowUs() - begun_us_;
     observer_->OnCutPause(static_cast<double>(pause_us) * 1e-6);

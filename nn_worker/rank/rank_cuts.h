@@ -1,6 +1,7 @@
-// A rank's half of the cuts (docs/consistency.md, "Cuts"): what the rank has released since the
-// last one, the number and plan of the next, waiting for those that are waited for, and beginning
-// them again if they are abandoned. On rank 0 also when a cut is due (cut_schedule.h).
+// A rank's half of the cuts (docs/consistency.md, "Cuts"). It keeps what the rank has released
+// since the last cut, numbers and plans the next one, waits for a cut if ranks must wait for it,
+// and begins such a cut again if it is abandoned. On rank 0 it also knows when a cut is due
+// (cut_schedule.h).
 //
 // All ranks take the same cuts in the same order, so all count the same numbers and know the name
 // of each. Rank 0's plan says whether a cut is waited for and whether ranks leave with it.
@@ -32,10 +33,11 @@ class RankCuts {
  public:
   // What the rest of the rank does for its cuts.
   struct Engine {
-    // Where training goes on after the cut of this name.
+    // The position where training continues after cut `cut`.
     std::function<RunPosition(const std::string& cut)> position;
     std::function<void(absl::string_view)> set_phase;
-    // The cut is taken, and if it is waited for, committed. It does not run after a cut to leave.
+    // Called when a cut is taken and, if ranks wait for it, committed. Not called after a cut to
+    // leave.
     std::function<void()> go_on;
   };
   using Provenance = google::protobuf::RepeatedPtrField<ProvenanceRange>;
@@ -43,24 +45,25 @@ class RankCuts {
   RankCuts(const RankOptions& options, Executor* executor, StepTrainer* trainer,
            RankObserver* observer, FailureLatch* failure, Engine engine);
 
-  // Rank 0: the clock counts from now on; a wish; whether a cut is due after the next step.
+  // For rank 0: Start starts the clock; IsDue tells whether a cut is due after the next step.
   void Start() { schedule_.Start(executor_->NowUs()); }
   void OnWish(const CutWish& wish) { schedule_.OnWish(wish); }
   bool IsDue(uint64_t step, bool counts) const;
 
-  // The ranges of a part are consumed, whether or not its step counted: no later generation may
-  // train them. DATA_LOSS if they are already.
+  // Records that the ranges of a part are consumed, whether or not its step counted: no later
+  // generation may train them. DATA_LOSS if they were consumed already.
   absl::Status AddReleased(uint32_t epoch, const Provenance& provenance);
 
-  // An allreduce has told all ranks that a cut is due, and then, that all are idle.
+  // OnDecided: an allreduce has reported to all ranks that a cut is due. OnAllIdle: a later one has
+  // reported that all ranks are idle.
   void OnDecided();
   bool decided() const { return decided_us_.has_value(); }
   void OnAllIdle();
-  // Whether the ranks have become idle for a cut, among other things.
+  // Whether a cut is among the reasons for which the ranks have become idle.
   bool due() const { return due_; }
 
-  // Takes a cut: of the best validation so far, and with the end of training, if so. REQUIRES: all
-  // ranks are idle and take it
+  // Takes a cut. `best`: it is of the best validation so far. `last`: training ends with it.
+  // REQUIRES: all ranks are idle and take it
   void Take(bool best, bool last);
 
   // The name of the cut that was begun last; empty: none was.
@@ -85,7 +88,7 @@ class RankCuts {
   Ledger released_;       // since the last cut began
   absl::optional<int64_t> decided_us_;
   bool due_ = false;
-  int64_t until_idle_us_ = 0;  // from the decision
+  int64_t until_idle_us_ = 0;  // from the decision until all ranks were idle
 
   // The cut that was begun last.
   uint64_t number_ = 0;

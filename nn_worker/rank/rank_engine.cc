@@ -58,7 +58,7 @@ void RankEngine::SetPhase(absl::string_view phase) {
   observer_->OnPhase(phase);
 }
 
-// Where the run begins, and where it goes on after a cut.
+// The positions where the run begins and where it continues after a cut.
 
 absl::Status RankEngine::CheckPosition() const {
   const RunPosition& position = options_.position;
@@ -101,7 +101,7 @@ RunPosition RankEngine::PositionAfter(const std::string& cut) {
   return position;
 }
 
-// All steps of this generation, and those that the cut which it began from knows of.
+// Adds the steps of this generation to those that are recorded in the cut it began from.
 void RankEngine::FillFrozenSteps(RunPosition* position) const {
   std::map<uint32_t, uint64_t> steps;
   for (const FrozenSteps& before : options_.position.frozen_steps()) {
@@ -116,7 +116,7 @@ void RankEngine::FillFrozenSteps(RunPosition* position) const {
   }
 }
 
-// The tables stand still: they can be evaluated and saved, in this order.
+// Nothing changes the tables now, so they can be evaluated and then saved.
 void RankEngine::OnIdle(const TrainingSteps::Idle& idle) {
   const bool end = idle.end || (idle.epoch_end && steps_.epoch() + 1 == options_.epochs);
   next_ = end ? Next::kFinish : idle.epoch_end ? Next::kNextEpoch : Next::kResume;
@@ -176,8 +176,8 @@ void RankEngine::GoOn() {
   }
 }
 
-// The model of the run is the best cut; without a validation that was the best, the last one. If it
-// is of the present step, tables and network are its already.
+// The run's model is the best cut, or the last cut if no validation was the best. If that cut is of
+// the present step, tables and network already hold it.
 void RankEngine::FinishTraining() {
   const RunResult result = ResultOfTraining();
   if (!options_.has_test) {

@@ -1,11 +1,11 @@
 // The protocol of one NN worker, without the network: requests parts from the embedding workers,
 // joins the global steps, pushes gradients, and takes part in evaluations and cuts until the run is
-// over. It begins where a cut says (RankOptions.position), or from nothing.
+// over. It begins at the position of a cut (RankOptions.position), or from nothing.
 // docs/consistency.md is the contract.
 //
-// Training. Every JoinStep of a StepTrainer tells all ranks the same sums. A step whose global
+// Training. Every JoinStep of a StepTrainer reports the same sums to all ranks. A step whose global
 // weight is 0 does not count: its parts are acknowledged instead of pushed, and the next step has
-// the same number. Every decision is a function of what a step told all ranks alike, so all
+// the same number. Every decision is a function of what a step reported to all ranks alike, so all
 // ranks make it in the same step and need no barrier:
 //   - a stop is decided when a number of steps is reached (a validation is due, or max_steps), a
 //     rank raised its stop flag, or rank 0 raised the flag of a cut or of a validation by the
@@ -14,7 +14,7 @@
 //   - a rank is idle when it makes no more requests (a stop is decided, or its epoch has no parts
 //     left) and its pipeline is empty. When all ranks are idle in the same allreduce, the stop is
 //     reached, or the end of the epoch if no stop was decided.
-// A rank without a part joins steps without one: as soon as it is idle in both modes, and in
+// A rank without a part joins steps without one: in both modes as soon as it is idle, and in
 // unordered mode also when no part has come for idle_step_ms since the last step, or for up to
 // eight times as long while no data comes to any rank.
 //
@@ -23,13 +23,13 @@
 // them alike (run_record.h).
 //
 // Cuts. When all ranks are idle nothing is in flight, so the tables are a function of what was
-// released: pushed and answered, or acknowledged in a step of weight 0. There a validation comes
-// first, if one is due, and then the cut: one that rank 0 asked for (by clock, by steps, on a
-// wish), one of a new best, or the last. Every rank hands over the ledger of what it has released.
-// Training goes on when all embedding PSs have marked; a cut of a new best, the last and a wished
-// one are waited for, and begun again if they are abandoned. After a cut to leave, ranks do nothing
-// more and never finish (rank_cuts.h). The test set is scored with the best cut, or the last, and
-// no cut comes after it.
+// released: pushed and answered, or acknowledged in a step of weight 0. At such a point a
+// validation comes first, if one is due, and then the cut: one that rank 0 asked for (by clock, by
+// steps, on a wish), one of a new best, or the last. Every rank hands over the ledger of what it
+// has released. Training goes on when all embedding PSs have marked; but ranks wait for a cut of a
+// new best, the last and a wished one, and begin it again if it is abandoned. After a cut to leave,
+// ranks do nothing more and never finish (rank_cuts.h). The test set is scored with the best cut,
+// or the last, and no cut comes after it.
 //
 // The engine runs on one serial executor; its public methods are thread-safe. The first error goes
 // to the FailureSink, and the engine does nothing more. Everything passed to the constructor must
@@ -82,8 +82,8 @@ class RankEngine {
   // Ends training early, at a step that all ranks agree on. Validation and test still run.
   void RequestStop();
 
-  // Asks for a cut that begins from now on, and to leave with it if the wish says so. Of wishes
-  // that are repeated or come late only the newest counts. Other ranks than 0 ignore it.
+  // Asks for a cut that begins after this call and, if the wish says so, for leaving with it.
+  // Wishes may be repeated or come late; only the newest counts. Ranks other than 0 ignore it.
   void RequestCut(const CutWish& wish);
 
  private:
@@ -91,13 +91,13 @@ class RankEngine {
 
   void SetPhase(absl::string_view phase);
 
-  // Where the run begins, and where it goes on after a cut.
+  // The positions where the run begins and where it continues after a cut.
   absl::Status CheckPosition() const;
   void Begin();
   RunPosition PositionAfter(const std::string& cut);
   void FillFrozenSteps(RunPosition* position) const;
 
-  // What follows when all ranks are idle, in this order.
+  // The stages that follow when all ranks are idle, in this order.
   void OnIdle(const TrainingSteps::Idle& idle);
   void BeginPass(Stream stream, uint32_t pass, EvaluationPasses::Done done);
   void OnValidated(const MetricValues& values);

@@ -163,7 +163,8 @@ TEST(RankEngineCutTest, AfterACutToLeaveNothingIsTrainedAndNothingFinishes) {
     cluster.executor.PostAfter(1, [&] { cluster.rank(0)->RequestCut(wish); });
     cluster.Start();
     cluster.RunFor(60000);
-    // Without delays a run may end before the wish comes; RunFor(0) is where it came.
+    // The wish comes a microsecond after the start. A run may have ended before that, with its last
+    // cut.
     ASSERT_FALSE(cluster.cuts.empty());
     if (cluster.cuts[0].plan.last) continue;
     EXPECT_EQ(cluster.cuts.size(), 1u);
@@ -290,7 +291,7 @@ TEST(RankEngineCutTest, AnotherNumberOfLanesIsRefused) {
   for (const int lanes : {1, 2}) {
     RankOptions options = Sync(1, 2);
     for (int lane = 0; lane < lanes; ++lane) options.position.add_lanes();
-    options.position.set_lane_turn(2);  // of two lanes there is no lane 2
+    options.position.set_lane_turn(2);  // a job of two lanes has no lane 2
     FakeCluster cluster(options, 1);
     ASSERT_TRUE(cluster.StartAndRun());
     ASSERT_EQ(cluster.failures.size(), 1u);
@@ -335,7 +336,7 @@ TEST(RankEngineCutTest, ThePauseBeginsWithTheDecision) {
   cluster.End(TEST_STREAM, 0);
   ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_FALSE(cluster.pauses.empty());
-  // Marking takes no time here; training what is held, and the answers to its pushes, do.
+  // Marking takes no time here, but training the held parts and the answers to their pushes do.
   for (const double pause : cluster.pauses) EXPECT_GT(pause, 0);
 }
 
@@ -397,8 +398,8 @@ TEST(RankEngineCutTest, ARecordThatIsTrainedTwiceEndsTheRunForGood) {
       << cluster.failures[0];
 }
 
-// A run that is cut after every step, and from each of its cuts a run that goes on: both together
-// train every part once, in sync in the very same steps.
+// One run takes a cut after every step, and another run continues from each of these cuts. Together
+// the two train every part once, and in sync mode in the very same steps.
 class RankEngineHalvesTest : public testing::TestWithParam<bool> {};
 
 TEST_P(RankEngineHalvesTest, AnyCutIsWhereAnotherGenerationGoesOn) {

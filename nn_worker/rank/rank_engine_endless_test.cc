@@ -14,9 +14,9 @@ namespace {
 
 class RankEngineEndlessTest : public testing::Test {
  protected:
-  // One part of one sample, for whichever rank requests one first.
+  // Queues one part of one sample, for whichever rank requests one first.
   void PutPart(FakeCluster* cluster) { cluster->Put(0, TrainPart(next_seq_++, 1, 1)); }
-  // A part each `every_ms` for `ms`.
+  // Queues a part every `every_ms` for `ms` of simulated time.
   void Feed(FakeCluster* cluster, int64_t ms, int64_t every_ms) {
     for (int64_t at = 0; at < ms; at += every_ms) {
       PutPart(cluster);
@@ -52,7 +52,7 @@ TEST_F(RankEngineEndlessTest, AfterAQuietTimeARankWithoutAPartJoinsAsSoonAsBefor
   cluster.RunFor(10000);
   const size_t before = cluster.steps.size();
   while (cluster.steps.size() == before) cluster.RunFor(1);
-  // All of the longest interval is ahead of the ranks.
+  // A step has just ended, so the whole of the longest interval is still ahead.
   PutPart(&cluster);
   PutPart(&cluster);
   cluster.RunFor(10);
@@ -144,7 +144,7 @@ TEST_F(RankEngineEndlessTest, AValidationByStepsMovesTheNextOneByTheClock) {
   std::vector<uint64_t> steps;
   for (const EvaluationEvent& event : cluster.evaluations) steps.push_back(event.steps);
   EXPECT_EQ(steps, (std::vector<uint64_t>{8, 16}));
-  // Without further steps to 24, the clock is next.
+  // Step 24 does not come without data, so the clock decides the next validation.
   PutPart(&cluster);
   cluster.RunFor(3000);
   ASSERT_EQ(cluster.evaluations.size(), 3u);

@@ -34,7 +34,8 @@ void PutEpochs(FakeCluster* cluster) {
   }
 }
 
-// The second epoch has other labels, which count no more: its order is that of the first.
+// The second epoch repeats the records of the first, so its labels do not count, although they
+// differ here.
 double FallsInTheFirstEpoch(uint64_t step) { return step < 60 ? .4 : step < kSteps ? .2 : .9; }
 
 TEST(RankEngineLabelsTest, ALabelRateThatMovesInEpoch0IsInTheResult) {

@@ -1,4 +1,4 @@
-// Learning rates that fall on a plateau, as the ranks of a cluster follow them.
+// Tests that the ranks of a cluster lower their learning rates together on a plateau.
 
 #include <algorithm>
 #include <map>
@@ -64,8 +64,8 @@ TEST(RankEnginePlateauTest, InHybridTheRateFallsBetweenStepsToo) {
   }
 }
 
-// As the published protocols do: rates fall after the first validation that is no better, training
-// ends after the second, and the best model is tested.
+// The schedule of published protocols: rates fall after the first validation that is no better,
+// training ends after the second, and the best model is tested.
 TEST(RankEnginePlateauTest, RatesFallBeforePatienceRunsOut) {
   RankOptions options = Sync(1, 1);
   options.epochs = 9;
@@ -97,7 +97,7 @@ TEST(RankEnginePlateauTest, ReductionsOfTheRatesGoOnFromACut) {
   first.PutEpoch(TEST_STREAM, 0, 1);
   ASSERT_TRUE(first.StartAndRun());
   EXPECT_EQ(first.pushes.back().step.learning_rate_factor(), .5);
-  // The cut of step 5: one validation without a best, and one more lowers the rates.
+  // The cut of step 5 has seen one validation without a best; one more lowers the rates.
   const auto cut = std::find_if(first.cuts.begin(), first.cuts.end(),
                                 [](const FakeCut& cut) { return cut.plan.position.step() == 5; });
   ASSERT_NE(cut, first.cuts.end());

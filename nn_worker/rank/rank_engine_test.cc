@@ -13,7 +13,7 @@
 namespace satrap {
 namespace {
 
-// Parts 0.0.i.0 of PutEpoch.
+// The names E.0.i.0 of the parts of `epochs` calls of PutEpoch.
 std::multiset<std::string> PartsOfEpochs(int epochs, int parts) {
   std::multiset<std::string> names;
   for (int e = 0; e < epochs; ++e) {
@@ -133,7 +133,7 @@ TEST(RankEngineSyncTest, ALossScaleThatAClippedStepLeavesIsInTheNextCut) {
   EXPECT_EQ(cluster.cuts[0].plan.position.loss_scale().scale(), 8);
 }
 
-// With one permit a rank asks for the next part when the last one's push is answered.
+// With one permit a rank requests the next part only after the answer to the last one's push.
 TEST(RankEngineSyncTest, NoPartIsThereToBePreparedWhileAStepRuns) {
   FakeCluster cluster(Sync(2, 1), 1);
   cluster.PutOrderedEpoch(0, {20});
@@ -441,7 +441,7 @@ TEST_P(RankEngineRandomTest, TrainsEveryPartOnceOnABadNetwork) {
     DrawnJob job(seed, ordered);
     job.options.timeouts.attempt_timeout_ms = 1000;
     job.options.timeouts.hold_ms = 500;
-    // A run of lost attempts is no death here.
+    // A series of lost attempts does not mean that a peer is dead here.
     job.options.timeouts.silence_timeout_ms = 1000000;
     job.options.checkpoint.set_every_steps(static_cast<int64_t>(job.Below(5)));
     job.network.loss = .05;

@@ -12,7 +12,8 @@
 
 namespace satrap {
 
-// W ranks in hybrid mode, with validation and test sets, and no evaluation or cut by itself.
+// Options of ranks in hybrid mode, with validation and test sets, but without evaluations or cuts
+// unless a test asks for them.
 inline RankOptions Hybrid(int num_ranks, int max_staleness = 2) {
   RankOptions options;
   options.num_ranks = num_ranks;
@@ -24,7 +25,7 @@ inline RankOptions Hybrid(int num_ranks, int max_staleness = 2) {
   return options;
 }
 
-// The same in sync mode.
+// As Hybrid, but in sync mode.
 inline RankOptions Sync(int num_ranks, int lanes) {
   RankOptions options = Hybrid(num_ranks, 1);
   options.ordered = true;
@@ -48,7 +49,7 @@ inline std::vector<uint64_t> Numbers(size_t n) {
   return numbers;
 }
 
-// A job of a few small epochs with everything that can vary, and its parts.
+// A job of a few small epochs, with everything that can vary drawn from a seed, and its parts.
 class DrawnJob {
  public:
   DrawnJob(uint64_t seed, bool ordered)

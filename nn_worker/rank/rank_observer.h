@@ -28,7 +28,7 @@ struct StepEvent {
   absl::optional<MovingLabelRate> moving_label_rate;  // as far as it is known (label_order.h)
   bool had_part = false;
   int staleness = 0;  // of this rank's part
-  // Of this rank's embedding gradients: PartGradients (part_messages.h).
+  // From this rank's PartGradients (part_messages.h).
   uint64_t gradient_values = 0;
   rpc::WireLosses losses;
 };
@@ -39,8 +39,8 @@ struct EvaluationEvent {
   uint64_t steps = 0;  // counted before it
   MetricValues values;
   bool best = false;
-  // With evaluation.reduce_on_plateau: of the learning rates from now on, whether this validation
-  // has lowered it, and how many have so far.
+  // With evaluation.reduce_on_plateau: the factor on learning rates from now on, whether this
+  // validation has lowered it, and how many validations have so far.
   absl::optional<double> learning_rate_factor;
   bool reduced = false;
   uint32_t reductions = 0;
@@ -49,8 +49,8 @@ struct EvaluationEvent {
 class RankObserver {
  public:
   virtual ~RankObserver() = default;
-  // "training", "validating", "testing", "saving" or "leaving": with the last phase this generation
-  // has trained all it will.
+  // "training", "validating", "testing", "saving" or "leaving". After "leaving" this generation
+  // trains no more.
   virtual void OnPhase(absl::string_view phase) = 0;
   virtual void OnStep(const StepEvent& event) = 0;
   // With gradient_clip_norm: the norm of all gradients of a finite step, before they were
@@ -58,8 +58,8 @@ class RankObserver {
   virtual void OnGradientNorm(double /*norm*/, float /*clip_factor*/) {}
   virtual void OnEvaluation(const EvaluationEvent& event) = 0;
   virtual void OnCutBegun() {}
-  // Training goes on after a cut. It took `seconds` from the decision, in which ranks trained what
-  // they held, without the time of evaluations.
+  // Training resumes after a cut, `seconds` after the cut was decided, without the time of
+  // evaluations. In this time ranks trained the parts that they held.
   virtual void OnCutPause(double /*seconds*/) {}
   // Rank 0 only: a cut that was begun has ended.
   virtual void OnCutEnded(const CutOutcome& /*outcome*/) {}

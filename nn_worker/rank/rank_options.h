@@ -25,7 +25,7 @@ struct RankOptions {
   int max_staleness = 1;
   uint64_t staleness_warmup_steps = 0;      // counted steps with one permit
   uint64_t max_skipped_steps_in_a_row = 0;  // 0: no limit
-  int lanes = 1;                            // ordered
+  int lanes = 1;                            // in ordered mode
   uint32_t epochs = 1;
   uint64_t max_steps = 0;  // 0: no limit
   int64_t idle_step_ms = 50;

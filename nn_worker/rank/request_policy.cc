@@ -11,7 +11,8 @@ namespace satrap {
 namespace {
 
 // After this many rounds without a part, requests wait twice as long at each worker, and after
-// twice as many four times: a quiet topic then costs a rank and the workers a few calls a second.
+// twice as many rounds four times as long: a quiet topic then costs a rank and the workers a few
+// calls a second.
 constexpr int kRoundsUntilQuiet = 16;
 constexpr int kMostQuietDoublings = 2;
 
@@ -63,7 +64,7 @@ class AnyWorkerRequests final : public RequestPolicy {
   void FillPosition(RunPosition*) const override {}
 
  private:
-  // More make no difference, and a count that grows for a year would overflow.
+  // A larger count would make no difference, and one that grows for a year would overflow.
   static constexpr int kMostNotYets = 1 << 30;
 
   const Stream stream_;

@@ -30,7 +30,7 @@ struct PartRequest {
   Stream stream = TRAIN_STREAM;
   uint32_t epoch = 0;
   uint32_t wait_ms = 0;
-  absl::optional<PartId> wanted;  // ordered
+  absl::optional<PartId> wanted;  // in an ordered stream
 };
 
 class RequestPolicy {
@@ -55,7 +55,7 @@ class RequestPolicy {
 std::unique_ptr<RequestPolicy> MakeAnyWorkerRequests(Stream stream, uint32_t epoch, int num_workers,
                                                      uint32_t park_ms);
 
-// Goes on from `schedule`. REQUIRES: num_workers >= 1
+// Continues from `schedule`. REQUIRES: num_workers >= 1
 std::unique_ptr<RequestPolicy> MakeOrderedRequests(uint32_t epoch, int num_workers,
                                                    OrderedSchedule schedule, int rank);
 

@@ -37,7 +37,7 @@ RunRecord::RunRecord(const EvaluationConfig& evaluation, const RunPosition& posi
 
 void RunRecord::CountStep(uint64_t samples, bool finite,
                           const absl::optional<LossScaleState>& loss_scale) {
-  // A scale that cannot fall any more is not why a step overflowed.
+  // If the scale cannot fall any more, it is not the cause of the overflow.
   const double scale = loss_scale_.has_value() ? loss_scale_->scale() : traits_.moving_loss_scale;
   if (!finite && loss_scale.has_value() && loss_scale->scale() < scale) {
     result_.set_overflowed_steps(result_.overflowed_steps() + 1);
@@ -58,7 +58,7 @@ bool RunRecord::Validate(const MetricValues& values) {
   if (plateau_.has_value()) plateau_->Offer(values);
   if (!best_.Offer(values)) return false;
   *result_.mutable_valid() = values;
-  // The name of its cut is not known yet: that of the best one before must not stay.
+  // The name of its cut is not known yet, and that of the previous best one must not stay.
   best_validation_.emplace();
   *best_validation_->mutable_values() = values;
   best_validation_->set_step(step());

@@ -2,8 +2,8 @@
 // training. It begins with the position of a cut and fills in those of later cuts and the result,
 // so a figure that is kept here survives every restart.
 //
-// Not thread-safe. A function of what it is told, so all ranks have the same record, except for the
-// time of training.
+// Not thread-safe. A function of what is reported to it, so all ranks have the same record, except
+// for the time of training.
 
 #ifndef SATRAP_NN_WORKER_RANK_RUN_RECORD_H_
 #define SATRAP_NN_WORKER_RANK_RUN_RECORD_H_
@@ -23,11 +23,12 @@ namespace satrap {
 
 class RunRecord {
  public:
-  // What a run that begins from nothing is known by, besides its steps.
+  // Properties of the run that its position does not contain.
   struct Traits {
-    // The scale of its first step, if steps that are not finite halve it; 0: it does not move.
+    // The loss scale of its first step, if steps that are not finite halve it; 0: the scale is
+    // fixed.
     double moving_loss_scale = 0;
-    // Its records are in an order that may be that of their labels: it reads files, not topics.
+    // Its records may be in the order of their labels: it reads files, not topics.
     bool has_record_order = true;
   };
 
@@ -37,9 +38,9 @@ class RunRecord {
 
   // Steps counted so far, and so the number of the next one.
   uint64_t step() const { return result_.steps(); }
-  // Of these, the last ones in a row that were not finite, and so changed no value.
+  // The steps since the last finite one. None of them changed a value.
   uint64_t skipped_in_a_row() const { return skipped_in_a_row_; }
-  // `loss_scale` is what the step has left.
+  // `loss_scale` is the state after the step.
   void CountStep(uint64_t samples, bool finite,
                  const absl::optional<LossScaleState>& loss_scale = absl::nullopt);
 
@@ -48,22 +49,22 @@ class RunRecord {
     result_.set_large_gradient_steps(result_.large_gradient_steps() + 1);
   }
 
-  // In the place of what the last step was counted with.
+  // Replaces the state that the last step was counted with.
   void SetLossScale(const absl::optional<LossScaleState>& loss_scale) { loss_scale_ = loss_scale; }
 
-  // The last step was of epoch 0 and had so many samples with labels of two classes, which add up
+  // The last step was of epoch 0 and had `samples` samples with labels of two classes, which add up
   // to `positives`.
   void AddLabels(uint64_t samples, double positives) { labels_.AddStep(samples, positives); }
-  // Absent: it does not move, that is not known yet, or the records have no order.
+  // Absent if the rate does not move, if that is not known yet, or if the records have no order.
   absl::optional<MovingLabelRate> moving_label_rate() const;
 
-  // The norm of all gradients of the last step, which were multiplied by `clip_factor`.
+  // Adds the norm of all gradients of the last step, before they were multiplied by `clip_factor`.
   void AddGradientNorm(double norm, float clip_factor);
 
   // Judges a validation of the present step. Returns whether it is the best so far.
   bool Validate(const MetricValues& values);
-  // With evaluation.reduce_on_plateau: of the learning rates from the next step on. Absent: the job
-  // has no such rule.
+  // With evaluation.reduce_on_plateau: the factor on learning rates from the next step on. Absent
+  // if the job has no such rule.
   absl::optional<double> plateau_factor() const;
   uint32_t reductions() const { return plateau_.has_value() ? plateau_->reductions() : 0; }
   bool is_validated() const { return validated_step_ == step(); }
@@ -75,7 +76,8 @@ class RunRecord {
   void StopEarly() { result_.set_stopped_early(true); }
   void AddTrainingTime(int64_t us) { trained_us_ += us; }
 
-  // Sets all fields of `position` except where the order of parts goes on: epoch, next, lanes.
+  // Sets all fields of `position` except epoch, next and lanes, which say where the order of parts
+  // continues.
   void FillPosition(RunPosition* position) const;
   // All figures that are known here. Without a best validation the step of the model is the last.
   RunResult Result() const;

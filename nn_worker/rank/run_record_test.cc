@@ -88,7 +88,7 @@ absl::optional<LossScaleState> ScaleOf(double scale) {
   return state;
 }
 
-// A step that overflows with the scale at its end has gradients that are too large without any.
+// A step that overflows at the smallest scale has gradients that are too large without any scale.
 TEST(RunRecordTest, TellsStepsThatALossScaleWasHalvedForFromOthersThatAreNotFinite) {
   RunRecord::Traits traits;
   traits.moving_loss_scale = 4;

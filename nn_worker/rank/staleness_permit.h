@@ -47,7 +47,7 @@ class StalenessPermits {
   StalenessPermits(const StalenessPermits&) = delete;
   StalenessPermits& operator=(const StalenessPermits&) = delete;
 
-  // Nothing if all are in use.
+  // Returns nothing if all permits are in use.
   absl::optional<StalenessPermit> TryTake() {
     if (in_use_ == capacity_) return absl::nullopt;
     ++in_use_;

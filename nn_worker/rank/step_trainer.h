@@ -28,18 +28,19 @@
 
 namespace satrap {
 
-// A gradient beyond this, as it is sent and without the loss scale, is finite, and so far from all
-// others that the square of it fills an optimizer's state for good. Such steps are counted.
+// A gradient beyond this (as it is sent, without the loss scale) is finite, but so far from all
+// others that its square fills an optimizer's state for good. Steps with such a gradient are
+// counted.
 inline constexpr float kLargeGradient = 1e15f;
 
-// What one rank contributes to a step's sums besides its gradients, and what all of them know
-// alike.
+// What one rank contributes to a step besides its gradients, and the learning rates' factor, which
+// is the same on all ranks.
 struct StepFlags {
-  bool idle = false;        // it has no part, and gets none before a stop or the end of the epoch
+  bool idle = false;        // it has no part, and gets none before a stop or the epoch's end
   bool stop = false;        // it wants training to end
   bool cut = false;         // a cut is due: rank 0 only
   bool validation = false;  // one is due by the clock: rank 0 only
-  // Of all learning rates of the step, on top of their schedules: the same on every rank.
+  // Multiplies all learning rates of the step, on top of their schedules; the same on every rank.
   float learning_rate_factor = 1;
 };
 
@@ -49,22 +50,23 @@ struct StepResult {
   uint64_t samples = 0;  // over all ranks
   float weight = 0;      // sum of sample weights over all ranks; 0: the step does not count
   double loss = 0;       // sum of weighted losses over all ranks
-  // Samples with a label of two classes and a weight, over all ranks, and the sum of these labels.
+  // The number of samples that have a label of two classes and a weight, over all ranks, and the
+  // sum of their labels.
   uint64_t labelled = 0;
   double positives = 0;
-  // StepNormalizer of the step: what all gradients, dense and embedding, are divided by. Not set
+  // StepNormalizer of the step, by which all gradients, dense and embedding, are divided. Not set
   // if the step does not count.
   float normalizer = 0;
-  // With gradient_clip_norm, if the step counts and is finite: the squares of the dense gradient,
-  // summed. The network has not stepped yet; that is EndStep's.
+  // Set with gradient_clip_norm, if the step counts and is finite: the sum of squares of the dense
+  // gradient. The network has not stepped yet; EndStep does that.
   absl::optional<double> dense_squares;
   int idle_ranks = 0;
-  bool finite = true;              // the dense and embedding gradients of all ranks are
+  bool finite = true;              // the dense and embedding gradients of all ranks are finite
   bool large = false;              // one of these is beyond kLargeGradient; only if finite
   bool stop = false;               // a rank wants training to end
   bool cut = false;                // a cut is due
   bool validation = false;         // one is due by the clock
-  float learning_rate_factor = 1;  // that of the flags
+  float learning_rate_factor = 1;  // the one that all flags have
   absl::optional<LossScaleState> loss_scale;  // for the next step; not set if the job has none
   PartGradients gradients;  // of this rank's part; empty without one, or if not finite
 };
@@ -72,10 +74,10 @@ struct StepResult {
 // What EndStep has done: the same on every rank.
 struct StepEnd {
   float clip_factor = 1;
-  absl::optional<LossScaleState> loss_scale;  // as that of StepResult, in its place
+  absl::optional<LossScaleState> loss_scale;  // replaces that of StepResult
 };
 
-// A part that a trainer was told to prepare. Only that trainer uses it; it may outlive the trainer.
+// A part that a trainer prepares. Only that trainer uses it; it may outlive the trainer.
 class PreparedPart {
  public:
   virtual ~PreparedPart() = default;
@@ -91,7 +93,7 @@ class StepTrainer {
 
   // Takes a part that a later JoinStep will train, and does beforehand what needs neither the
   // network nor the other ranks. That may overlap with the running step, and with whatever else the
-  // rank waits for. An error of the part is JoinStep's. Not collective. REQUIRES: parts are joined
+  // rank waits for. JoinStep reports errors in the part. Not collective. REQUIRES: parts are joined
   // in the order in which they are prepared; at most kPreparedParts
   virtual std::unique_ptr<PreparedPart> Prepare(PartInput part) = 0;
 
@@ -101,9 +103,9 @@ class StepTrainer {
   virtual void JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                         absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) = 0;
 
-  // Collective. Ends a step whose result has dense_squares: one dense optimizer step, with
-  // gradients multiplied by ClipFactor of `squares` (common/numeric/clip_factor.h), those of all
-  // gradients of the step, dense and embedding.
+  // Collective. Ends a step whose result has dense_squares: one dense optimizer step. `squares` is
+  // the sum of squares over all gradients of the step, dense and embedding, and gradients are
+  // multiplied by its ClipFactor (common/numeric/clip_factor.h).
   virtual void EndStep(double squares, absl::AnyInvocable<void(absl::StatusOr<StepEnd>)> done) = 0;
 
   // Adds a part of an evaluation pass to the pass's metrics. Not collective.
@@ -115,10 +117,9 @@ class StepTrainer {
 
   // Collective. Begins a cut: hands rank 0 what every rank has released, has every embedding PS
   // mark its rows and copies the dense state. `done` runs when all ranks know that every PS has
-  // marked, or that the cut could not begin. The cut is then written while training goes on, and
-  // when that has ended, `ended` runs, on rank 0 only: before the `done` of an AwaitCut, in
-  // whatever order with the `done` of this call. If a cut is being written still, the next one
-  // begins after it.
+  // marked, or that the cut could not begin. The cut is then written while training goes on. When
+  // that has ended, `ended` runs, on rank 0 only: before the `done` of an AwaitCut, but before or
+  // after the `done` of this call. If a cut is still being written, the next one begins after it.
   virtual void BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
                         absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) = 0;
 
@@ -126,8 +127,8 @@ class StepTrainer {
   // committed; if it is not, it was abandoned.
   virtual void AwaitCut(absl::AnyInvocable<void(absl::StatusOr<bool>)> done) = 0;
 
-  // Collective. Brings tables and network to those of the cut RUN/checkpoints/`cut`, to score with
-  // them. No step and no cut follows.
+  // Collective. Restores tables and network from the cut RUN/checkpoints/`cut`, to score with them.
+  // No step and no cut follows.
   virtual void RestoreModel(const std::string& cut,
                             absl::AnyInvocable<void(absl::Status)> done) = 0;
 };

@@ -8,7 +8,7 @@
 namespace satrap {
 namespace {
 
-// How often the clock is looked at.
+// How often the clock is checked.
 constexpr int64_t kCheckUs = 5'000'000;
 
 constexpr char kBetweenCalls[] =
@@ -38,8 +38,8 @@ struct StepWatch::State {
   }
   // Whether there will be another check.
   bool Check() {
-    // Nothing is told once Stop has returned. The other lock is not held meanwhile: to tell may
-    // take long, and a step must be able to end.
+    // tell_mutex lets Stop wait for a running `tell`. `mutex` is not held meanwhile, because `tell`
+    // may take long and a step must be able to end.
     MutexLock telling(&tell_mutex);
     std::string text;
     int64_t passed_us = 0;
@@ -68,10 +68,10 @@ struct StepWatch::State {
   Executor* const executor;
   const Tell tell;
 
-  Mutex tell_mutex;  // before `mutex`
+  Mutex tell_mutex;  // acquired before `mutex`
   Mutex mutex;
   std::string doing GUARDED_BY(mutex);    // empty: between two calls
-  bool trains GUARDED_BY(mutex) = false;  // a step, of which `activity` tells more
+  bool trains GUARDED_BY(mutex) = false;  // in a step, which `activity` describes
   int64_t since_us GUARDED_BY(mutex);     // the last end of a call
   int64_t late_us GUARDED_BY(mutex) = kLateUs;
   bool ended GUARDED_BY(mutex) = false;

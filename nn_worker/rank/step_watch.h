@@ -1,6 +1,6 @@
-// Says so when a rank has not finished a step for a while, and what it is doing: a StepTrainer in
-// front of another that notes which call is in progress. A scored part and the end of any other
-// call count as a step does.
+// Reports when a rank has not finished a step for a while, and what it is doing. It is a
+// StepTrainer that wraps another one and notes which call is in progress. A scored part or the end
+// of any other call counts as a finished step.
 //
 // Thread-safe as a StepTrainer.
 
@@ -21,18 +21,18 @@ namespace satrap {
 class StepWatch final : public StepTrainer {
  public:
   static constexpr int64_t kLateUs = 60'000'000;
-  // Of what a trainer is doing within a step: text that lives for ever, from any thread.
+  // What a trainer is doing within a step: text that is never freed, set from any thread.
   using Activity = std::atomic<const char*>;
-  // What it is doing, and for how many seconds it has not finished. On the executor.
+  // Gets what the trainer is doing and how many seconds ago a step last finished. On the executor.
   using Tell = std::function<void(const std::string& doing, int64_t seconds)>;
 
-  // Nothing is owned but `tell`; `inner` and `activity` outlive this object, and the executor its
-  // tasks. The clock starts. `tell` is called after kLateUs, and then when twice the time has
-  // passed; not after Stop or the end of this object.
+  // Starts the clock. `tell` is called after kLateUs without a finished step and again each time
+  // this wait has doubled, but not after Stop or the end of this object. Only `tell` is owned;
+  // `inner` and `activity` must outlive this object, and the executor its tasks.
   StepWatch(StepTrainer* inner, const Activity* activity, Executor* executor, Tell tell);
   ~StepWatch() override;
 
-  // No more steps are expected, and nothing is told from here on.
+  // No more steps are expected: `tell` is not called from here on.
   void Stop();
 
   std::unique_ptr<PreparedPart> Prepare(PartInput part) override;

@@ -41,7 +41,7 @@ TrainingSteps::TrainingSteps(const RankOptions& options, Executor* executor, con
 void TrainingSteps::BeginEpoch(uint32_t epoch) {
   epoch_ = epoch;
   epoch_ended_ = false;
-  // Only the epoch that the run begins in begins within its order.
+  // Only the run's first epoch may begin in the middle of its order.
   const bool first = pipeline_ == nullptr;
   if (first) validation_clock_.Start(peers_.record->step(), executor_->NowUs());
   OrderedSchedule schedule(options_.lanes, first ? options_.position : RunPosition());
@@ -109,7 +109,7 @@ void TrainingSteps::MaybeJoin() {
 // without a part. It waits that long even if it will request no more parts: ranks that only wait
 // for the answers to their last pushes would otherwise run empty steps as fast as they can.
 //
-// A timer of a quiet time may be later than what is due after data has come again, so an earlier
+// A timer that was set while no data came may be too late once data has come again, so an earlier
 // one is set beside it; the later one then finds nothing to do.
 void TrainingSteps::JoinWithoutPartWhenDue() {
   const int64_t due_us = last_step_end_us_ + IdleStepUs();
@@ -135,7 +135,7 @@ void TrainingSteps::OnValidated() {
   validation_clock_.Start(peers_.record->step(), executor_->NowUs());
 }
 
-// With the next part, if there is one.
+// Joins the next step, with the next part if there is one.
 void TrainingSteps::Join(bool idle) {
   joining_ = true;
   std::unique_ptr<PreparedPart> prepared;
@@ -165,7 +165,8 @@ void TrainingSteps::OnStepDone(StepResult result) {
   const bool all_idle = result.idle_ranks == options_.num_ranks;
   CHECK(!all_idle || (result.weight == 0 && !joined_.has_value()))
       << "a part was trained in a step in which all ranks were idle";
-  // In order, all ranks have a part of a step that counts; the answer to its push brings the norm.
+  // In ordered mode all ranks have a part in a step that counts; the answer to its push brings the
+  // norm.
   CHECK(!result.dense_squares.has_value() || joined_.has_value())
       << "a clipped step without a part";
 
@@ -266,8 +267,8 @@ void TrainingSteps::EndJoinedPart(StepResult* result, uint64_t step) {
   joined_.reset();
 }
 
-// The tables have made the step, with the factor of the norm in the answer. Now the network does,
-// and only then is the part released: no rank joins the next step before that.
+// The tables have made the step, clipped by the norm that the answer brings. Now the network makes
+// it, and only then is the part released: no rank joins the next step before that.
 void TrainingSteps::EndClippedStep(const PushGradientsAnswerHeader& answer,
                                    std::function<void()> ended) {
   if (peers_.failure->failed()) return;
@@ -312,7 +313,7 @@ void TrainingSteps::OnAllIdle() {
 void TrainingSteps::FillPosition(RunPosition* position) const {
   position->set_epoch(epoch_ended_ ? epoch_ + 1 : epoch_);
   if (pipeline_ == nullptr) {
-    // No epoch was begun in this generation: the order stands where the last one left it.
+    // No epoch was begun in this generation, so the order is where the last generation left it.
     *position->mutable_lanes() = options_.position.lanes();
     position->set_lane_turn(options_.position.lane_turn());
   } else if (!epoch_ended_) {

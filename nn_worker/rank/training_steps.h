@@ -39,7 +39,7 @@ class TrainingSteps {
     RankObserver* observer = nullptr;
     FailureLatch* failure = nullptr;
     RunRecord* record = nullptr;        // counts the steps
-    RankCuts* cuts = nullptr;           // is told what was released and decided
+    RankCuts* cuts = nullptr;           // records what was released and decided
     KillPoints* kill_points = nullptr;  // may be null
   };
   // Why all ranks have become idle, besides for a cut (RankCuts::due).
@@ -48,13 +48,13 @@ class TrainingSteps {
     bool end = false;        // training is to end
     bool epoch_end = false;  // nothing was decided: no rank has a part of the epoch left
   };
-  // No part, push or Lookup of the train stream is in flight then.
+  // Called when no part, push or Lookup of the train stream is in flight.
   using OnIdle = std::function<void(const Idle&)>;
 
   TrainingSteps(const RankOptions& options, Executor* executor, const Peers& peers, OnIdle on_idle);
 
-  // Trains an epoch, or on in it after a stop. The first that is begun is begun where the position
-  // in the options says. REQUIRES: all ranks are idle
+  // BeginEpoch trains an epoch, and Resume continues it after a stop. The first epoch begins at the
+  // position in the options. REQUIRES: all ranks are idle
   void BeginEpoch(uint32_t epoch);
   void Resume();
 
@@ -69,7 +69,7 @@ class TrainingSteps {
   void FillPosition(RunPosition* position) const;
 
  private:
-  // What the end of a part's step needs of it.
+  // What must be known about a part when its step ends.
   struct Joined {
     uint64_t slot = 0;
     int worker = 0;

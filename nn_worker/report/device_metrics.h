@@ -18,7 +18,7 @@ class DeviceMetrics {
   // `registry` must outlive this object.
   DeviceMetrics(MetricsRegistry* registry, std::shared_ptr<const DeviceMeter> meter);
 
-  // NetworkTrainerOptions.on_device_step.
+  // For NetworkTrainerOptions.on_device_step.
   void ObserveStep(double seconds) { step_seconds_->Observe(seconds); }
   // Sets the others to what the meter says.
   void Refresh();

@@ -41,7 +41,7 @@ LineWriter::~LineWriter() {
       state_->changed.WaitFor(&state_->mutex, left_ms);
     }
     ended = state_->ended;
-    // What has not been begun is not written any more.
+    // Lines that are not being written yet are dropped.
     state_->lines.clear();
   }
   if (ended) {

@@ -21,7 +21,7 @@ namespace satrap {
 
 class LineWriter {
  public:
-  static constexpr size_t kMostLines = 4096;  // that wait: an hour of a run's, as a rule
+  static constexpr size_t kMostLines = 4096;  // waiting; usually an hour's worth of a run
   static constexpr int64_t kHangMs = 5000;    // a write that takes longer hangs
   static constexpr int64_t kMostClosingMs = 5000;
 
@@ -30,8 +30,8 @@ class LineWriter {
   // gives the time of a monotonic clock.
   explicit LineWriter(std::function<bool(absl::string_view line)> write,
                       std::function<int64_t()> now_ms = &MonotonicMs);
-  // Waits until all lines are written, for kMostClosingMs at most. A write that hangs is left to
-  // the end of the process, and the lines after it are lost.
+  // Waits until all lines are written, for kMostClosingMs at most. A write that hangs then goes on
+  // until the process ends, and the lines after it are lost.
   ~LineWriter();
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;

@@ -27,7 +27,7 @@ class AppendedFile {
   AppendedFile& operator=(const AppendedFile&) = delete;
 
   bool WriteLine(absl::string_view line) {
-    // After a line of which only the beginning could be written.
+    // A newline comes first after a line of which only the beginning could be written.
     const std::string bytes = absl::StrCat(broken_ ? "\n" : "", line, "\n");
     for (size_t written = 0; written < bytes.size();) {
       const ssize_t more = write(fd_, bytes.data() + written, bytes.size() - written);

@@ -4,32 +4,20 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "common/json/json.h"
 #include "nn_worker/metrics/metric_names.h"
 #include "nn_worker/rank/gradient_norms.h"
-#include "nn_worker/report/json_number.h"
+#include "proto/report.pb.h"
 
 namespace satrap {
 namespace {
 
-// A window that is so many times as long as the one before has met a quiet time. (A slow step makes
-// all windows long.)
+// A window that is this many times as long as the one before has met a quiet time. (A slow step
+// makes all windows long.)
 constexpr int64_t kWindowsUntilQuiet = 5;
 
-// The fields of a line, without the braces around them.
-std::string MetricFields(const MetricValues& values) {
-  std::string fields = absl::StrCat("\"samples\":", values.samples());
-  VisitMetrics(
-      values,
-      [&fields](const char* name, double value) {
-        absl::StrAppend(&fields, ",\"", name, "\":", JsonNumber(value));
-      },
-      [&fields](const char* name, uint64_t value) {
-        absl::StrAppend(&fields, ",\"", name, "\":", value);
-      });
-  return fields;
-}
+// Nine digits, which tell floats apart.
+std::string TextOf(const google::protobuf::Message& line) { return JsonOf(line, "%.9g"); }
 
 }  // namespace
 
@@ -108,23 +96,26 @@ std::string Progress::EndWindow(int64_t now_us) {
   progress_.set_staleness_mean(
       window_.parts == 0 ? 0 : static_cast<double>(window_.staleness_sum) / window_.parts);
   const TrainProgress& p = progress_;
-  std::string line = absl::StrCat(
-      "{\"event\":\"train\",\"generation\":", generation_, ",\"epoch\":", p.epoch(),
-      ",\"step\":", p.step(), ",\"samples\":", p.samples(), ",\"seconds\":", JsonNumber(seconds),
-      ",\"samples_per_second\":", JsonNumber(p.samples_per_second()),
-      ",\"loss\":", JsonNumber(p.window_loss()), ",\"auc\":", JsonNumber(p.window_auc()));
-  absl::StrAppend(&line, ",\"staleness_max\":", p.staleness_max(),
-                  ",\"staleness_mean\":", JsonNumber(p.staleness_mean()));
+  TrainLine line;
+  line.set_event("train");
+  line.set_generation(generation_);
+  line.set_epoch(p.epoch());
+  line.set_step(p.step());
+  line.set_samples(p.samples());
+  line.set_seconds(seconds);
+  line.set_samples_per_second(p.samples_per_second());
+  line.set_loss(p.window_loss());
+  line.set_auc(p.window_auc());
+  line.set_staleness_max(p.staleness_max());
+  line.set_staleness_mean(p.staleness_mean());
   if (const GradientNorms& norms = window_.norms; norms.steps() > 0) {
-    absl::StrAppend(
-        &line, ",\"gradient_norm\":", JsonNumber(norms.sum() / static_cast<double>(norms.steps())),
-        ",\"clipped_steps\":", norms.clipped_steps());
+    line.set_gradient_norm(norms.sum() / static_cast<double>(norms.steps()));
+    line.set_clipped_steps(norms.clipped_steps());
   }
-  line += "}";
   last_window_us_ = now_us - window_.begin_us;
   window_ = Window();
   window_.begin_us = now_us;
-  return line;
+  return TextOf(line);
 }
 
 void Progress::OnEvaluation(const EvaluationEvent& event) {
@@ -137,21 +128,17 @@ void Progress::OnEvaluation(const EvaluationEvent& event) {
       progress_.set_reductions(event.reductions);
     }
   }
-  std::string line = absl::StrCat("{\"event\":\"", valid ? "valid" : "test",
-                                  "\",\"generation\":", generation_, ",\"epoch\":", event.epoch,
-                                  ",\"step\":", event.steps, ",", MetricFields(event.values));
-  if (event.values.tasks_size() > 0) {
-    const auto task_fields = [](std::string* out, const TaskMetricValues& task) {
-      absl::StrAppend(out, "\"", task.name(), "\":{", MetricFields(task.values()), "}");
-    };
-    absl::StrAppend(&line, ",\"tasks\":{", absl::StrJoin(event.values.tasks(), ",", task_fields),
-                    "}");
-  }
-  absl::StrAppend(&line, ",\"best\":", event.best ? "true" : "false");
+  EvaluationLine line;
+  line.set_event(valid ? "valid" : "test");
+  line.set_generation(generation_);
+  line.set_epoch(event.epoch);
+  line.set_step(event.steps);
+  CopyMetrics(event.values, &line);
+  line.set_best(event.best);
   if (event.learning_rate_factor.has_value()) {
-    absl::StrAppend(&line, ",\"learning_rate_factor\":", JsonNumber(*event.learning_rate_factor));
+    line.set_learning_rate_factor(*event.learning_rate_factor);
   }
-  write_line_(line + "}");
+  write_line_(TextOf(line));
   if (event.reduced && on_reduced_ != nullptr) on_reduced_(event);
 }
 
@@ -172,10 +159,15 @@ void Progress::OnCutEnded(const CutOutcome& outcome) {
     }
     cuts_.set_writing(cuts_.begun() > cuts_.committed() + cuts_.abandoned());
   }
-  write_line_(absl::StrCat("{\"event\":\"cut\",\"generation\":", generation_, ",\"cut\":\"",
-                           outcome.name, "\",\"committed\":", outcome.committed ? "true" : "false",
-                           ",\"seconds\":", JsonNumber(outcome.seconds), ",\"bytes\":",
-                           outcome.bytes, ",\"copied_bytes\":", outcome.copied_bytes, "}"));
+  CutLine line;
+  line.set_event("cut");
+  line.set_generation(generation_);
+  line.set_cut(outcome.name);
+  line.set_committed(outcome.committed);
+  line.set_seconds(outcome.seconds);
+  line.set_bytes(outcome.bytes);
+  line.set_copied_bytes(outcome.copied_bytes);
+  write_line_(TextOf(line));
 }
 
 CutProgress Progress::Cuts() const {
@@ -196,7 +188,7 @@ void Progress::SetExpectedSamples(uint64_t samples) {
 TrainProgress Progress::Snapshot() const {
   MutexLock lock(&mutex_);
   TrainProgress snapshot = progress_;
-  // Without data no step ends the window, and the rate of the one before would stand for ever.
+  // Without data no step ends the window, and the rate of the last window would be shown for ever.
   const int64_t window_us = clock_->NowUs() - window_.begin_us;
   if (snapshot.phase() == "training" && window_us > kWindowsUntilQuiet * last_window_us_) {
     snapshot.set_samples_per_second(static_cast<double>(window_.samples) /

@@ -3,8 +3,8 @@
 //
 // metrics.jsonl has one JSON object a line: {"event":"train",...} for each window with steps,
 // {"event":"valid"|"test",...} for each evaluation, {"event":"cut",...} for each cut that has
-// ended. docs/formats.md lists the fields. The file goes on over generations; steps that were lost
-// with one come again in the next.
+// ended. docs/formats.md lists the fields. All generations write to one file; steps that were lost
+// with a generation appear again in the next.
 //
 // Thread-safe.
 
@@ -31,7 +31,7 @@ class Progress final : public RankObserver {
 
   // `window_auc` gives the AUC of this rank's last samples, NaN without both classes. `write_line`
   // gets each line of metrics.jsonl, without the newline. `clock` is not owned.
-  // Counts go on from `position`.
+  // Counts continue from `position`.
   Progress(const Executor* clock, std::function<double()> window_auc,
            std::function<void(const std::string&)> write_line, uint64_t generation = 1,
            const RunPosition& position = RunPosition());
@@ -65,7 +65,7 @@ class Progress final : public RankObserver {
     int64_t begin_us = 0;
     uint64_t steps = 0;
     uint64_t samples = 0;
-    double weight = 0;  // of the steps that were finite, as `loss`
+    double weight = 0;  // of the steps that were finite; so is `loss`
     double loss = 0;
     uint64_t parts = 0;
     uint64_t staleness_sum = 0;

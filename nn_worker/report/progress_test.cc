@@ -51,6 +51,50 @@ TEST_F(ProgressTest, AWindowSumsItsSteps) {
       "\"staleness_mean\":1}");
 }
 
+// The texts are what the writer before this one made of the same events.
+TEST_F(ProgressTest, LinesAreByteForByteThoseOfTheFormat) {
+  progress_.OnPhase("training");
+  progress_.OnGradientNorm(1.0 / 3, .5f);
+  clock_.AdvanceBy(1'053'128);
+  Step(16384, 11149.97, 3);
+  EvaluationEvent event;
+  event.stream = VALID_STREAM;
+  event.epoch = 2;
+  event.steps = 18446744073709551615u;
+  event.best = true;
+  MetricValues& values = event.values;
+  values.set_samples(900000);
+  values.set_auc(.7765432109876543);
+  values.set_logloss(1e-7);
+  values.set_normalised_entropy(std::numeric_limits<double>::infinity());
+  values.set_calibration(1e300);
+  values.set_mae(1234567890123.0);
+  values.set_mse(-.5);
+  values.set_rmse(1);
+  values.set_gauc_by_samples(0);
+  values.set_gauc_groups(7);
+  values.set_gauc_groups_left_out(8);
+  values.set_positives(5);
+  values.add_tasks()->set_name("ctr");
+  values.mutable_tasks(0)->mutable_values()->set_auc(.5);
+  values.mutable_tasks(0)->mutable_values()->set_positives(5);
+  event.learning_rate_factor = 1.0 / 3;
+  progress_.OnEvaluation(event);
+  ASSERT_EQ(lines_.size(), 2u);
+  EXPECT_EQ(lines_[0],
+            R"({"event":"train","generation":1,"epoch":0,"step":1,"samples":16384,)"
+            R"("seconds":1.053128,"samples_per_second":15557.4631,"loss":0.680540161,"auc":0.75,)"
+            R"("staleness_max":3,"staleness_mean":3,"gradient_norm":0.333333333,)"
+            R"("clipped_steps":1})");
+  EXPECT_EQ(lines_[1],
+            R"({"event":"valid","generation":1,"epoch":2,"step":18446744073709551615,)"
+            R"("samples":900000,"auc":0.776543211,"logloss":1e-07,"normalised_entropy":null,)"
+            R"("calibration":1e+300,"mae":1.23456789e+12,"mse":-0.5,"rmse":1,)"
+            R"("gauc_by_samples":0,"gauc_groups":7,"gauc_groups_left_out":8,)"
+            R"("tasks":{"ctr":{"samples":0,"auc":0.5}},"best":true,)"
+            R"("learning_rate_factor":0.333333333})");
+}
+
 TEST_F(ProgressTest, AMovingLabelRateIsShownAsLongAsItMoves) {
   progress_.OnPhase("training");
   StepEvent event;
@@ -73,7 +117,7 @@ TEST_F(ProgressTest, TheLossOfAWindowLeavesOutStepsThatAreNotFinite) {
   EXPECT_DOUBLE_EQ(progress_.Snapshot().window_loss(), .3);
 }
 
-// The norm of the step that ends a window comes after it, and so into the next.
+// The norm of the step that ends a window arrives after the window has ended, so it is in the next.
 TEST_F(ProgressTest, ALineHasTheMeanNormOfItsWindowAndProgressThatOfTheRun) {
   progress_.OnPhase("training");
   EXPECT_FALSE(progress_.Snapshot().has_gradient_norms());

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "nn_worker/report/json_number.h"
+#include "common/json/json.h"
+#include "proto/report.pb.h"
 
 namespace satrap {
 
@@ -25,17 +25,23 @@ void ScoreReport::Report(const ScoreWindow& window) {
   set("satrap_window_calibration", "Predicted over actual positives of the last window",
       window.calibration);
 
-  std::string line = absl::StrCat("{\"event\":\"window\",\"generation\":", generation_,
-                                  ",\"by\":\"", kind, "\",\"step\":", window.steps);
+  WindowLine line;
+  line.set_event("window");
+  line.set_generation(generation_);
+  line.set_by(kind);
+  line.set_step(window.steps);
   if (window.by_data_time) {
-    absl::StrAppend(&line, ",\"begin_ms\":", window.begin, ",\"end_ms\":", window.end);
+    line.set_begin_ms(window.begin);
+    line.set_end_ms(window.end);
   } else {
-    absl::StrAppend(&line, ",\"first_sample\":", window.begin, ",\"last_sample\":", window.end - 1);
+    line.set_first_sample(window.begin);
+    line.set_last_sample(window.end - 1);
   }
-  absl::StrAppend(&line, ",\"samples\":", window.samples, ",\"auc\":", JsonNumber(window.auc),
-                  ",\"logloss\":", JsonNumber(window.logloss),
-                  ",\"calibration\":", JsonNumber(window.calibration), "}");
-  write_line_(line);
+  line.set_samples(window.samples);
+  line.set_auc(window.auc);
+  line.set_logloss(window.logloss);
+  line.set_calibration(window.calibration);
+  write_line_(JsonOf(line, "%.9g"));
 }
 
 }  // namespace satrap

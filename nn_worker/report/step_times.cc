@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "common/json/json.h"
+#include "proto/report.pb.h"
 
 namespace satrap {
 
@@ -17,8 +18,8 @@ StepTimes::StepTimes(const Executor* clock, uint64_t generation,
       next_(next) {}
 
 void StepTimes::OnPhase(absl::string_view phase) {
-  // What lies between the steps around an evaluation, or around a cut that is waited for, says
-  // nothing of steps.
+  // The time between the steps around an evaluation, or around a cut that is waited for, is not the
+  // time of a step.
   if (phase != "training") last_us_.reset();
   next_->OnPhase(phase);
 }
@@ -37,11 +38,14 @@ void StepTimes::OnStep(const StepEvent& event) {
     if (!pause_seconds_.has_value()) {
       times_us_[num_times_++ % kSteps] = gap_us;
     } else {
-      write_line_(absl::StrFormat(
-          "{\"event\":\"pause\",\"generation\":%d,\"step\":%d,\"seconds\":%.6f,"
-          "\"gap_seconds\":%.6f,\"usual_seconds\":%.6f}",
-          generation_, event.steps, *pause_seconds_, static_cast<double>(gap_us) * 1e-6,
-          static_cast<double>(MedianUs()) * 1e-6));
+      PauseLine line;
+      line.set_event("pause");
+      line.set_generation(generation_);
+      line.set_step(event.steps);
+      line.set_seconds(*pause_seconds_);
+      line.set_gap_seconds(static_cast<double>(gap_us) * 1e-6);
+      line.set_usual_seconds(static_cast<double>(MedianUs()) * 1e-6);
+      write_line_(JsonOf(line, "%.6f"));
     }
   }
   pause_seconds_.reset();

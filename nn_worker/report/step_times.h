@@ -1,4 +1,4 @@
-// Times the steps that count: it tells of the first one of this generation, and writes a line of
+// Times the steps that count: it reports the first one of this generation, and writes a line of
 // metrics.jsonl for each pause that a cut made (docs/formats.md). Every event is passed on.
 //
 // The gap of a pause is the time between the two counted steps around the cut; less that of a usual
@@ -24,7 +24,7 @@ namespace satrap {
 
 class StepTimes final : public RankObserver {
  public:
-  // The median is over so many steps.
+  // The number of steps that the median is taken over.
   static constexpr size_t kSteps = 255;
 
   // `first_step` gets the number of the first step that counts; `write_line` each line, without the

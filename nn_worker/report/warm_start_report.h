@@ -1,4 +1,4 @@
-// What rank 0 tells of the model that a run begins with or scores with.
+// What rank 0 reports about the model that a run begins with or scores with.
 //
 // Thread-safe: functions of their arguments.
 

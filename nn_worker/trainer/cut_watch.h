@@ -16,7 +16,7 @@ namespace satrap {
 
 class CutWatch {
  public:
-  // Each once. `committed`: whether the cut is, or its error.
+  // Mark and End are each called once. `committed`: whether the cut is committed, or its error.
   void Mark() {
     MutexLock lock(&mutex_);
     marked_ = true;

@@ -1,4 +1,4 @@
-// What a job's rank takes of a device's memory, known before it has one.
+// The device memory that a rank of a job needs, known before the rank has a device.
 // device_rehearsal.h makes the plan.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_DEVICE_PLAN_H_
@@ -33,11 +33,11 @@ absl::Status CheckDevicePlan(const DevicePlan& plan, const NnWorkerConfig& confi
 // "1234 bytes of device memory (network 1000, embeddings 200, scratch 30, lists 4)"
 std::string DevicePlanText(const DevicePlan& plan);
 
-// The plan for who makes the rank's backend.
+// The plan in the form that whoever makes the rank's backend takes.
 DeviceNeed NeedOf(const DevicePlan& plan);
 
-// The network of a rank. `position`: that the run goes on from. `backend` and `collective` are for
-// the caller to set.
+// The options of a rank's network. `position`: where the run continues from. The caller sets
+// `backend` and `collective`.
 NetworkOptions NetworkOptionsOf(const JobConfig& job, const PartLayout& layout,
                                 const RunPosition& position);
 

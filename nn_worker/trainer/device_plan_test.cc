@@ -40,7 +40,7 @@ JobConfig HostJob() {
 
 constexpr int kManyFeatures = 90;
 
-// Every feature has one id in every sample, as the plan takes it to have.
+// Every feature has one id in every sample, as the plan assumes.
 std::vector<FakeSample> OneIdBatch(uint64_t step, size_t samples) {
   std::vector<FakeSample> batch = TrainerBatch(step);
   batch.resize(samples);
@@ -180,7 +180,7 @@ TEST(DevicePlanTest, OnACardItHasTheMemoryOfTheLibrarysProducts) {
   EXPECT_EQ(on_card->embeddings, on_host->embeddings);
 }
 
-// Those of a batch that the ranks do not divide.
+// Parts have two sizes if the number of ranks does not divide the batch.
 TEST(DevicePlanTest, PartsOfBothSizesRunFromGraphs) {
   JobConfig job = HostJob();
   job.set_global_batch_size(1000);
@@ -190,7 +190,8 @@ TEST(DevicePlanTest, PartsOfBothSizesRunFromGraphs) {
   EXPECT_EQ(options.min_full_samples, 333);
 }
 
-// With terms for each pair of many features, so that the lists of one size fill their first memory.
+// The job has terms for each pair of many features, so that the lists of one size fill their first
+// memory.
 TEST(DevicePlanTest, HasTheListsOfFullPartsOfBothSizes) {
   JobConfig job = HostJob();
   for (int f = 0; f < kManyFeatures; ++f) {
@@ -303,8 +304,9 @@ TEST(DevicePlanTest, IsThatOfALossWithinTheBatch) {
   ExpectThePlanIsWhatARankTakes(job, pairs);
 }
 
-// Whatever it is that has no room, the payload, the order of the ids, what the scatter works in or
-// the sums of the rows, is an error that names the limit, and never the end of the process.
+// Whether it is the payload, the order of the ids, the scatter's scratch memory or the sums of the
+// rows that has no room: the result is an error that names the limit, and never the end of the
+// process.
 TEST(DevicePlanTest, APartWithMoreIdsThanRehearsedIsAnErrorWhereTheLimitHasNoRoomForIt) {
   JobConfig job = HostJob();
   const DevicePlan plan = PlanDevice(job).value();

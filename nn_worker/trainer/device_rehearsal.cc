@@ -23,7 +23,7 @@ absl::Status TrainStep(const PartInput& part, NetworkTrainer* trainer) {
   return joined.get_future().get();
 }
 
-// After a step the part's inputs are there, so only the evaluation of them is new.
+// A step has written the part's inputs already, so only their evaluation is new.
 absl::Status EvaluateStep(int64_t samples, Network* network) {
   RETURN_IF_ERROR(network->Forward(samples, PassContext::Evaluation()));
   for (int t = 0; t < network->num_tasks(); ++t) network->ReadLogits(t);

@@ -4,10 +4,10 @@
 // the network, sets memory aside for the largest part (largest_part.h), trains a step of each size
 // of a full part if the job trains, and scores a part. What is then allocated is what a rank
 // allocates on a device, all of it before the first step. A job that only scores has nothing for
-// gradients and the optimizer. For a card, the library of matrix products is taken to make all that
-// it is asked for, which needs the most. Two things are not in the plan: what a part beyond the
-// expected number of ids adds when it comes, and what a card's driver and libraries take for
-// themselves.
+// gradients and the optimizer. For a card, the plan assumes that the library of matrix products
+// makes every product that it is asked for, which needs the most memory. Two things are not in the
+// plan: what a part beyond the expected number of ids adds when it comes, and what a card's driver
+// and libraries take for themselves.
 //
 // It links no kernels; the program links those of its device (device_factory.h).
 

@@ -15,12 +15,12 @@
 namespace satrap {
 namespace {
 
-// A block of a loop over values. Does not depend on the number of threads, and neither do the
-// results.
+// Values in a block of a loop. The size does not depend on the number of threads, so the results do
+// not either.
 constexpr size_t kBlockValues = 65536;
 
-// What the bits of values say: exponents of all ones mark what is not finite, and the bits of
-// magnitudes ascend as they do.
+// What the bits of values say: an exponent of all ones marks a value that is not finite, and a
+// larger magnitude has larger bits.
 struct Magnitudes {
   bool finite = true;
   bool large = false;  // one is beyond kLargeGradient, or not finite
@@ -64,7 +64,8 @@ RowPooling PoolingOf(FeatureConfig::Pooling pooling) {
   return RowPooling::kSum;
 }
 
-// Where the backend finds a part of the payload of `part`, which it finds at `payload`.
+// The tensor [rows, cols] at `host` in the payload of `part`, as the backend addresses it: the
+// backend finds the payload at `payload`.
 Tensor InPayload(const PartView& part, uint8_t* payload, DType dtype, const void* host, size_t rows,
                  size_t cols) {
   uint8_t* const data = payload + (static_cast<const uint8_t*>(host) - part.payload.data());
@@ -232,7 +233,8 @@ bool EmbeddingExchange::HasCandidates(const Slot& slot, const Sent& sent) const 
          sent.table == layout_.features[layout_.candidate_feature].table;
 }
 
-// Made on the host from the part's own ids, once for a part, and only for a backend that wants it.
+// The inverse is made on the host from the part's own ids, once for a part, and only for a backend
+// that wants it.
 absl::Status EmbeddingExchange::Invert(Slot* slot) {
   if (!backend_->ScattersByRow()) return absl::OkStatus();
   for (size_t i = 0; i < sent_.size(); ++i) {
@@ -242,7 +244,7 @@ absl::Status EmbeddingExchange::Invert(Slot* slot) {
     for (const int f : sent_[i].features) ids.push_back(slot->part.features[f].indices.rows);
     if (HasCandidates(*slot, sent_[i])) ids.push_back(slot->part.candidates.indices.rows);
     InvertIds(ids, slot->part.tables[sent_[i].table].num_rows, &inverse.host);
-    // The scatter itself could not tell that there is no room.
+    // Reserved here, because the scatter itself could not report that there is no room.
     RETURN_IF_ERROR(backend_->ReserveScatter(static_cast<int64_t>(inverse.host.positions.size())));
     const auto hold = [&](const std::vector<uint32_t>& values,
                           HeldValues* held) -> absl::StatusOr<Tensor> {
@@ -259,8 +261,9 @@ absl::Status EmbeddingExchange::Invert(Slot* slot) {
   return absl::OkStatus();
 }
 
-// Here and not when they are made, so that a part without room is told before its step begins. A
-// slot keeps its pointers while the memory grows for the other one: what is outgrown stays.
+// Takes the memory here and not when the sums are made, so that a part without room is an error
+// before its step begins. A slot keeps its pointers while the memory grows for the other one:
+// outgrown memory stays.
 absl::Status EmbeddingExchange::ReserveSums(Slot* slot) {
   const bool copied = backend_->DeviceView(slot) == nullptr;
   MutexLock lock(&sums_mutex_);
@@ -272,7 +275,7 @@ absl::Status EmbeddingExchange::ReserveSums(Slot* slot) {
     if (copied) {
       ASSIGN_OR_RETURN(slot->sums_on_backend[i], sums_memory_[i].on_backend.Get(backend_, bytes));
     }
-    // Otherwise the sums come out where they are sent from.
+    // f32 sums are made where they are sent from, and need no memory here.
     if (slot->part.dtype != F32) {
       ASSIGN_OR_RETURN(slot->host_sums[i], sums_memory_[i].host.Get(backend_, bytes));
     }
@@ -292,7 +295,7 @@ absl::Status EmbeddingExchange::PrepareIn(Slot* slot, ForkJoinPool* pool) {
     RETURN_IF_ERROR(Invert(slot));
     RETURN_IF_ERROR(ReserveSums(slot));
   }
-  backend_->Record(Lane::kCopiesIn, slot->copied.get());
+  backend_->Record(DeviceQueue::kCopiesIn, slot->copied.get());
   return absl::OkStatus();
 }
 
@@ -323,7 +326,7 @@ absl::Status EmbeddingExchange::Reserve(const PartView& largest, PartUse use) {
 
 void EmbeddingExchange::WriteInputs(int slot) {
   const ProfilerRange range(backend_, "gather embeddings");
-  backend_->WaitFor(Lane::kOperations, slots_[slot].copied.get());
+  backend_->WaitFor(DeviceQueue::kOperations, slots_[slot].copied.get());
   backend_->GatherRows(slots_[slot].gathers);
   if (!slots_[slot].candidates.empty()) backend_->GatherRows(slots_[slot].candidates);
 }
@@ -343,13 +346,13 @@ void EmbeddingExchange::Scatter(const Slot& slot, size_t index, absl::Span<float
     features.back().segments = SegmentsOf(layout_.features[f].segments, slot.part.samples,
                                           *network_, &Network::input_gradient);
   }
-  // Their gradients are added to those of the same rows.
+  // The gradients of candidates are added to those of the same rows.
   if (HasCandidates(slot, sent)) {
     features.push_back(CandidatesOf(slot, Tensor(), &Network::input_gradient));
   }
   backend_->ScatterGradients(features, slot.inverses[index].on_backend, to);
-  backend_->Record(Lane::kOperations, scattered_.get());
-  backend_->WaitFor(Lane::kCopiesOut, scattered_.get());
+  backend_->Record(DeviceQueue::kOperations, scattered_.get());
+  backend_->WaitFor(DeviceQueue::kCopiesOut, scattered_.get());
   if (copied) {
     backend_->StartCopyOut(to,
                            {reinterpret_cast<uint8_t*>(sums.data()), sums.size() * sizeof(float)});
@@ -358,7 +361,7 @@ void EmbeddingExchange::Scatter(const Slot& slot, size_t index, absl::Span<float
 
 // The copies out wait for the operations, so this waits for both.
 absl::Status EmbeddingExchange::AwaitSums() {
-  backend_->Record(Lane::kCopiesOut, copied_out_.get());
+  backend_->Record(DeviceQueue::kCopiesOut, copied_out_.get());
   return AwaitEvent(backend_, copied_out_.get(), std::numeric_limits<int64_t>::max(),
                     [this] { return collective_ != nullptr && !collective_->status().ok(); });
 }
@@ -388,7 +391,8 @@ rpc::WireLosses EmbeddingExchange::Encode(WireDtype dtype, absl::Span<float> sum
   std::vector<rpc::WireLosses> losses(blocks);
   ForBlocks(sums.size(), pool_, [&](size_t begin, size_t end) {
     uint8_t* const encoded = to + begin * rpc::WireValueBytes(dtype);
-    // Of the sums: the scale of F16 hides what is infinite, and f32 sums are sent as they are.
+    // Checks the sums, not what they are encoded to: the scale of F16 hides infinities, and f32
+    // sums are sent as they are.
     const Magnitudes found = MagnitudesOf(sums.subspan(begin, end - begin));
     if (!found.finite) all_finite.store(false);
     if (found.large) any_large.store(true);

@@ -12,8 +12,8 @@
 //
 // Owns scratch memory, here and on the backend, that grows to the largest part.
 //
-// Thread-compatible, except that Prepare may run on another thread beside all else, a Prepare of
-// the other slot included, with a slot that nobody else uses meanwhile.
+// Thread-compatible, except that Prepare may run on another thread at the same time as any other
+// call, even a Prepare of the other slot, as long as nobody else uses its slot.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_EMBEDDING_EXCHANGE_H_
 #define SATRAP_NN_WORKER_TRAINER_EMBEDDING_EXCHANGE_H_
@@ -38,7 +38,7 @@
 
 namespace satrap {
 
-// What a part is for: gradients go back of those that are trained alone.
+// What a part is for. Only parts that are trained send gradients back.
 enum class PartUse { kTraining, kScoring };
 
 class EmbeddingExchange {
@@ -51,9 +51,9 @@ class EmbeddingExchange {
   EmbeddingExchange(const PartLayout* layout, Network* network, ForkJoinPool* pool,
                     Collective* collective = nullptr);
 
-  // Takes all memory that parts up to the size of `largest` need, so that none is allocated beside
-  // a step: to score, slot 0 alone and nothing for gradients. For a backend that the host copies
-  // to. Waits for it. RESOURCE_EXHAUSTED. REQUIRES: before the first Prepare
+  // Takes all memory that parts up to the size of `largest` need, so that none is allocated during
+  // a step. To score, that is slot 0 alone and nothing for gradients. For a backend that the host
+  // copies to; waits for it. RESOURCE_EXHAUSTED. REQUIRES: before the first Prepare
   absl::Status Reserve(const PartView& largest, PartUse use);
 
   // Prepares `part` in slot `slot`, on `pool`, or on this thread alone if that is null. The payload
@@ -79,9 +79,9 @@ class EmbeddingExchange {
   struct Sent {
     std::vector<int> features;  // in the order of their ids
     int table = 0;
-    bool by_row = false;  // of a table's rows
+    bool by_row = false;  // the gradients are those of a table's rows
   };
-  // Of a Sent, for both slots.
+  // The memory for the sums of one Sent, for both slots.
   struct SumsMemory {
     GrowingMemory host{GrowingMemory::Kind::kPinned};  // what is encoded; unused for f32
     GrowingMemory on_backend;  // unused where the backend can write to the host's
@@ -103,11 +103,11 @@ class EmbeddingExchange {
     std::vector<HeldValues> decoded_values;
     std::vector<FeatureExchange> gathers;
     std::vector<FeatureExchange> features;  // as gathers, without segments; by feature
-    // Of the part's candidates, with segments; without any, none.
+    // The part's candidates, with segments; empty if the part has none.
     std::vector<FeatureExchange> candidates;
     std::vector<Inverse> inverses;                  // by Sent
     std::vector<void*> host_sums, sums_on_backend;  // by Sent; null: unused
-    std::unique_ptr<BackendEvent> copied;           // in
+    std::unique_ptr<BackendEvent> copied;           // the copies in have been made
   };
 
   // Calls body(begin, end) for blocks that make up [0, count), on `pool` unless that is null.
@@ -128,8 +128,9 @@ class EmbeddingExchange {
   FeatureExchange IdsOf(size_t feature, const Slot& slot, const Tensor& rows) const;
   void Scatter(const Slot& slot, size_t index, absl::Span<float> sums);
   absl::Status AwaitSums();
-  // Takes the gradient scale out of `sums`, and encodes them to `to` and sets the section's scale,
-  // or only checks f32, which is there already. `*finite` and `*large` as ReadGradients has them.
+  // Divides `sums` by the gradient scale, encodes them to `to` and sets the section's scale. Sums
+  // in f32 are at `to` already and are only checked. `*finite` and `*large` as ReadGradients has
+  // them.
   rpc::WireLosses Encode(WireDtype dtype, absl::Span<float> sums, Section* section, uint8_t* to,
                          bool* finite, bool* large);
 

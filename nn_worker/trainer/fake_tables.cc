@@ -156,7 +156,7 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
     }
     rows->set_num_ids(indices.size());
     sections.Add(indices, rows->mutable_indices());
-    // As an embedding worker does; the trainer must take both forms.
+    // Offsets are left out as an embedding worker does it; the trainer must accept both forms.
     if (!jagged.one_each) sections.Add(jagged.offsets, rows->mutable_offsets());
   }
   if (layout_.candidate_feature >= 0) {
@@ -268,7 +268,7 @@ void FakeTables::Apply(float normalizer, float clip_factor) {
       }
     }
   }
-  // A handle is of one step. A push that comes after it finds no plan and ends the test.
+  // A handle is valid for one step. A push that comes after it finds no plan and ends the test.
   plans_.clear();
 }
 

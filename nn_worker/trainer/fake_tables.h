@@ -45,7 +45,7 @@ class FakeTables {
 
   // Adds the gradients of `part` to those of the step. REQUIRES: MakePart made `part`
   void Push(const PartInput& part, const PartGradients& gradients);
-  // The squares of the step's gradients, summed, when they are divided by `normalizer`.
+  // The sum of the squares of the step's gradients, each divided by `normalizer`.
   double Squares(float normalizer) const;
   // Ends the step: Adagrad with the sums divided by `normalizer` and multiplied by `clip_factor`.
   void Apply(float normalizer, float clip_factor = 1);

@@ -24,13 +24,13 @@ class GrowingMemory {
   enum class Kind { kDevice, kPinned };
   explicit GrowingMemory(Kind kind = Kind::kDevice) : kind_(kind) {}
 
-  // At least `bytes` bytes; what they hold is unspecified. Memory that was given before may be the
-  // same. RESOURCE_EXHAUSTED.
+  // At least `bytes` bytes; what they hold is unspecified. It may be the memory that an earlier
+  // call returned. RESOURCE_EXHAUSTED.
   absl::StatusOr<void*> Get(DeviceMemory* device, int64_t bytes) {
     if (data_ == nullptr || bytes > bytes_) {
       const int64_t larger = std::max(bytes, 2 * bytes_);
       const absl::Status taken = Take(device, larger);
-      // More than is asked for only saves growing again.
+      // Asking for more only saves growing again, so try without.
       if (absl::IsResourceExhausted(taken) && larger > bytes) {
         RETURN_IF_ERROR(Take(device, bytes));
       } else {
@@ -57,10 +57,10 @@ class GrowingMemory {
 class HeldValues {
  public:
   // Where operations find the values of `host`: there, if they can, else in a copy that is enqueued
-  // in Lane::kCopiesIn. `host` must stay until it has been made, and the values of the call before
-  // must be out of use. RESOURCE_EXHAUSTED.
+  // in DeviceQueue::kCopiesIn. `host` must stay until the copy has been made, and the values of the
+  // previous call must no longer be used. RESOURCE_EXHAUSTED.
   absl::StatusOr<void*> Hold(DeviceMemory* device, absl::Span<const uint8_t> host) {
-    // They only read it.
+    // Operations only read the values.
     void* const view = device->DeviceView(const_cast<uint8_t*>(host.data()));
     if (view != nullptr) return view;
     const auto bytes = static_cast<int64_t>(host.size());

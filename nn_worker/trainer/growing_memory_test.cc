@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/backend/testing/deferred_backend.h"
 #include "nn_worker/backend/testing/fake_device_memory.h"
 #include "nn_worker/backend/testing/reference_backend.h"
 
@@ -22,7 +22,7 @@ TEST(GrowingMemoryTest, GrowsAtLeastTwofoldAndNeverShrinks) {
   EXPECT_EQ(memory.Get(backend.get(), 200).value(), second);
 }
 
-// Gives addresses of memory that nobody touches, up to a limit of all together.
+// Gives addresses of memory that is never touched, up to a limit on its total size.
 class LimitedMemory final : public FakeDeviceMemory {
  public:
   absl::StatusOr<void*> Allocate(int64_t bytes) override {
@@ -45,7 +45,7 @@ TEST(GrowingMemoryTest, TakesWhatIsAskedForWhereTwofoldHasNoRoom) {
 }
 
 TEST(GrowingMemoryTest, IsTheHostsIfPinned) {
-  const auto device = NewDeferredBackend(NewReferenceBackend(), HostAccess::kNone);
+  const auto device = NewHostDeviceBackend({});
   GrowingMemory memory(GrowingMemory::Kind::kPinned);
   void* const data = memory.Get(device.get(), 100).value();
   EXPECT_TRUE(device->IsPinned(data, 100));
@@ -58,20 +58,20 @@ TEST(HeldValuesTest, AreTheHostsMemoryItselfOrACopy) {
   HeldValues memory;
   EXPECT_EQ(memory.Hold(shared.get(), host).value(), host.data());
 
-  const auto device = NewDeferredBackend(NewReferenceBackend(), HostAccess::kNone);
+  const auto device = NewHostDeviceBackend({});
   HeldValues on_device;
   void* const copy = on_device.Hold(device.get(), host).value();
   EXPECT_NE(copy, host.data());
   const auto copied = device->NewEvent().value();
-  device->Record(Lane::kCopiesIn, copied.get());
-  device->WaitFor(Lane::kOperations, copied.get());
+  device->Record(DeviceQueue::kCopiesIn, copied.get());
+  device->WaitFor(DeviceQueue::kOperations, copied.get());
   std::vector<uint8_t> out(3);
   CopyOut(device.get(), {DType::kU8, copy, 1, 3, 3}, absl::MakeSpan(out));
   device->Sync();
   EXPECT_EQ(out, host);
   EXPECT_TRUE(on_device.Hold(device.get(), {}).ok()) << "nothing is held, too";
 
-  // Pinned memory needs no second copy, so what is there when the copy runs is what comes.
+  // Pinned memory needs no second copy, so the device gets what it holds when the copy runs.
   Buffer pinned(3, device->PinnedBuffers());
   pinned.mutable_data()[0] = 4;
   HeldValues of_pinned;

@@ -25,7 +25,7 @@ namespace satrap {
 // `allocator`: of the payload; may be null. REQUIRES: a validated job, and its layout
 PartInput LargestPart(const JobConfig& job, const PartLayout& layout,
                       std::shared_ptr<BufferAllocator> allocator);
-// The one with the most ids and rows of those with `part_samples` samples.
+// The part with the most ids and rows among those with `part_samples` samples.
 PartInput LargestPartOf(int64_t part_samples, const JobConfig& job, const PartLayout& layout,
                         std::shared_ptr<BufferAllocator> allocator);
 

@@ -47,7 +47,7 @@ class NetworkTrainer::Preparation {
   Preparation(PartInput input, int slot) : input(std::move(input)), slot(slot) {}
 
   const PartInput input;
-  const int slot;  // of the exchange
+  const int slot;  // of the exchange, in which it is prepared
   // Valid once it is prepared.
   PartView view;
 
@@ -116,7 +116,7 @@ struct NetworkTrainer::Rep {
   Mutex window_mutex;
   WindowAuc window GUARDED_BY(window_mutex){kWindowSamples};
 
-  // A step that waits for EndStep, as the network takes it.
+  // A step that waits for EndStep, in the form that the network takes.
   struct HeldStep {
     DenseStep step;
     StepTotals totals;
@@ -175,7 +175,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   Doing("computes the network");
   RETURN_IF_ERROR(network->Train(static_cast<int64_t>(view.samples), pass, batch.targets()));
   RETURN_IF_ERROR(network->StartReduce());
-  // What this rank alone can do, while the dense gradients travel.
+  // While the dense gradients travel, this rank does what it can do alone.
   RankSums own;
   own.samples = view.samples;
   own.flags = flags;
@@ -199,9 +199,9 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   }
   Doing("adds up the gradients of all ranks");
   RETURN_IF_ERROR(network->FinishReduce());
-  // Before the second reduction, which carries the flag to all ranks: only this rank sees the
-  // gradients of its part's embeddings. What is not finite is large, too, and most steps have
-  // neither.
+  // Checked before the second reduction, which carries the flags to all ranks, because only this
+  // rank sees the gradients of its part's embeddings. A value that is not finite counts as large,
+  // too, and most steps have neither.
   if (network->CountGradientsBeyond(kLargeGradient * network->gradient_scale().scale) > 0) {
     own.large = true;
     if (network->CountNonFiniteGradients() > 0) own.finite = false;
@@ -298,13 +298,13 @@ std::vector<double> NetworkTrainer::Rep::Outputs(size_t samples) {
 }
 
 absl::StatusOr<MetricValues> NetworkTrainer::Rep::Merge() {
-  // Before the barrier: when rank 0 has the metrics, every rank's file is whole.
+  // Closed before the barrier, so that every rank's file is whole when rank 0 has the metrics.
   if (options.predictions != nullptr) RETURN_IF_ERROR(options.predictions->Close());
   return evaluation.Merge(options.collective);
 }
 
-// Only rank 0 knows how the embedding PSs fare, and the second collective tells the others. Its
-// bytes are what CutMarked says.
+// Only rank 0 knows how the embedding PSs fare, so a second collective sends the others the fields
+// of CutMarked, as bytes.
 absl::StatusOr<CutMarked> NetworkTrainer::Rep::BeginCut(CutPlan plan, CutEngine::Ended ended) {
   ASSIGN_OR_RETURN(const std::vector<std::string> released,
                    options.collective->AllGatherBytes(plan.released.SerializeAsString()));
@@ -392,9 +392,10 @@ std::unique_ptr<PreparedPart> NetworkTrainer::Prepare(PartInput part) {
   const int slot = static_cast<int>(rep_->prepared++ % EmbeddingExchange::kSlots);
   auto prepared = std::make_unique<Rep::Prepared>();
   prepared->part = std::make_shared<Preparation>(std::move(part), slot);
-  // Without a running step the part is joined at once, and the step's own thread is the fastest.
+  // If no step is running, the part is joined at once, and the step's own thread prepares it
+  // fastest.
   if (rep_->stepping.load()) {
-    // Without the pool, which computes the step.
+    // Not on the pool: it is busy with the step.
     rep_->preparing.Post([rep = rep_.get(), part = prepared->part] {
       rep->PrepareIfNobodyDoes(part.get(), /*pool=*/nullptr);
     });

@@ -8,10 +8,10 @@
 // Threads. A step runs on one thread of this object. That thread blocks in collectives, while
 // embedding PSs mark or load their rows, and in AwaitCut, and runs the `done` callbacks. A part is
 // prepared on a second thread while a step runs, and otherwise by the first one when it joins: a
-// part that is joined at once costs no change of threads. On a CPU that is busy, preparing beside a
-// step only takes the time from the step that it saves in the next one; where a core is free, or
-// the step waits for other ranks, it is gained. The destructor waits for a running call: abort the
-// collective first if ranks may be missing.
+// part that is joined at once costs no change of threads. On a busy CPU, preparing during a step
+// slows that step by as much as it saves in the next one; it gains time where a core is free, or
+// the step waits for other ranks. The destructor waits for a running call: abort the collective
+// first if ranks may be missing.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
 #define SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
@@ -57,7 +57,7 @@ struct NetworkTrainerOptions {
   // Gets, of each step with a part, the seconds from handing its inputs to the backend until its
   // gradients of embeddings are back, on the step's thread. Null: not measured.
   std::function<void(double seconds)> on_device_step;
-  // Is set to what the step's thread does next, for people: text that lives for ever. May be null.
+  // Set to what the step's thread does next, for people: text that lives for ever. May be null.
   std::atomic<const char*>* activity = nullptr;
 };
 
@@ -74,11 +74,11 @@ class NetworkTrainer final : public StepTrainer {
   // Collective, blocking; before the first JoinStep. `model` is what rank 0 has read
   // (ReadStartModel), and sends to the others, who may not see its disk; theirs is ignored. Loads
   // tables and network, but not the state of the dense optimizer, to train on or to score. If the
-  // model's cut vanishes meanwhile, *model becomes the one that is loaded in its place
+  // model's cut vanishes meanwhile, *model becomes the one that is loaded instead
   // (LoadOrLookAgain).
   absl::Status StartFromModel(StartModel* model);
-  // The same for the network and the state of its optimizer, to go on from a cut as if nothing had
-  // happened. The embedding PSs have loaded the tables themselves.
+  // As StartFromModel, but for the network and the state of its optimizer, to continue from a cut
+  // as if nothing had happened. The embedding PSs have loaded the tables themselves.
   absl::Status StartFromCut(const StartModel& model);
 
   std::unique_ptr<PreparedPart> Prepare(PartInput part) override;

@@ -194,7 +194,7 @@ TEST(NetworkTrainerCandidatesTest, APartMayHaveFewerCandidatesThanTheJobAsksFor)
   }
 }
 
-// An evaluation has no candidates, and its metrics are only a count.
+// An evaluation has no candidates, so its metrics are only a count.
 TEST(NetworkTrainerCandidatesTest, AnEvaluationCountsSamples) {
   for (const Case& of : Cases()) {
     TrainerRanks ranks(2, CandidatesJob(of.loss, of.candidates));

@@ -1,4 +1,5 @@
-// The trainer's half of a cut: ledgers of all ranks, network and optimizer, and going on from them.
+// The trainer's half of a cut (ledgers of all ranks, network, optimizer), and continuing from a
+// cut.
 
 #include <atomic>
 #include <filesystem>
@@ -109,7 +110,7 @@ class NetworkTrainerCutTest : public testing::Test {
 };
 
 TEST_F(NetworkTrainerCutTest, HoldsNetworkAndOptimizerAndTheLedgersOfAllRanks) {
-  TrainerRanks ranks(3, TrainerJob(), kTrainerBatch, true, false, cuts_.get(), run_);
+  TrainerRanks ranks(3, TrainerJob(), kTrainerBatch, true, absl::nullopt, cuts_.get(), run_);
   for (uint64_t step = 0; step < 5; ++step) ranks.Step(step, TrainerBatch(step), {20, 40, 60});
   const std::string before = ranks.Saved(0);
   Cut(&ranks, /*last=*/false);
@@ -123,8 +124,8 @@ TEST_F(NetworkTrainerCutTest, HoldsNetworkAndOptimizerAndTheLedgersOfAllRanks) {
   ASSERT_TRUE(manifest.ok()) << manifest.status();
   EXPECT_EQ(Ledger::FromState(manifest->ledger())->OfAll().rows, 2 * 3 * 5u);
 
-  // Another generation, with another number of ranks, goes on with every bit.
-  TrainerRanks others(2, TrainerJob(), kTrainerBatch, true, false, cuts_.get(), run_);
+  // Another generation, with another number of ranks, continues with exactly the same bits.
+  TrainerRanks others(2, TrainerJob(), kTrainerBatch, true, absl::nullopt, cuts_.get(), run_);
   const auto model = ReadStartModel(folder, "");
   ASSERT_TRUE(model.ok()) << model.status();
   std::thread second([&] { CHECK_OK(others.trainer(1)->StartFromCut(StartModel())); });
@@ -134,7 +135,7 @@ TEST_F(NetworkTrainerCutTest, HoldsNetworkAndOptimizerAndTheLedgersOfAllRanks) {
 }
 
 TEST_F(NetworkTrainerCutTest, ARestoredCutIsLoadedByAllPssAndRanksWithoutOptimizerState) {
-  TrainerRanks ranks(2, TrainerJob(), kTrainerBatch, true, false, cuts_.get(), run_);
+  TrainerRanks ranks(2, TrainerJob(), kTrainerBatch, true, absl::nullopt, cuts_.get(), run_);
   for (uint64_t step = 0; step < 5; ++step) ranks.Step(step, TrainerBatch(step), {30, 60});
   const std::vector<float> weights = ranks.Weights(0);
   const std::string before = ranks.Saved(0);

@@ -87,7 +87,7 @@ TEST(NetworkTrainerPrecisionTest, AScaleChangesNoBits) {
   EXPECT_EQ(one.normalizer, other.normalizer);
   EXPECT_EQ(one.loss_scale->scale(), 1024);
   EXPECT_EQ(other.loss_scale->scale(), 2048);
-  // But for the few gradients that are subnormal as an F16.
+  // They differ only because a few gradients are subnormal as F16.
   EXPECT_LT(LargestDifference(a.TableValues(), b.TableValues()), 1e-4);
   EXPECT_LT(LargestDifference(a.Weights(0), b.Weights(0)), 1e-4);
 }
@@ -105,7 +105,7 @@ TEST(NetworkTrainerPrecisionTest,
       const bool broken = step == 0 || step == 1 || step == 7 || step == 19 || step == 20 ||
                           step == 21 || step == 44;
       if (broken) {
-        // Of rank 1. The gradient is -infinity, and no NaN comes before it.
+        // The sample is of rank 1. Its gradient is -infinity, and no NaN comes before it.
         batch[30].label = kInf;
         batch[30].masked = false;
         batch[30].weight = 1;

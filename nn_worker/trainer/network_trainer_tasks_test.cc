@@ -79,7 +79,7 @@ TEST(NetworkTrainerTasksTest, EveryTaskLearnsAndIsJudged) {
     const MetricValues& order = after.tasks(2).values();
     EXPECT_GT(order.gauc_by_samples(), before.tasks(2).values().gauc_by_samples() + .05);
     EXPECT_EQ(order.has_logloss(), !pairs);
-    // Ratings of what was clicked only.
+    // Only what was clicked has a rating.
     EXPECT_LT(after.tasks(1).values().samples(), order.samples());
     EXPECT_EQ(order.samples(), after.samples());
   }

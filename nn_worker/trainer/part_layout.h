@@ -41,10 +41,10 @@ struct TableLayout {
 struct PartLayout {
   std::vector<TableLayout> tables;      // in the order of JobConfig.tables
   std::vector<FeatureLayout> features;  // in the order of DataConfig.features
-  // Whose items are candidates (ModelConfig.candidates); -1: none.
+  // The feature whose items are candidates (ModelConfig.candidates); -1: none.
   int candidate_feature = -1;
   std::vector<SegmentLayout> candidate_segments;  // empty if none are drawn
-  bool log_q = false;                             // comes with parts
+  bool log_q = false;                             // parts come with log Q
   size_t numerics = 0;
   GraphInputs inputs;
   size_t labels = 1;  // LABEL columns
@@ -55,7 +55,7 @@ struct PartLayout {
 
 // The most samples of a part: a global batch is cut into parts that differ by one sample at most.
 int64_t MaxSamplesOfPart(const JobConfig& job);
-// The fewest of a part of a batch of global_batch_size.
+// The fewest samples of a part of a batch of global_batch_size.
 int64_t MinSamplesOfFullPart(const JobConfig& job);
 
 // REQUIRES: `job` is validated (common/config/validate_job.h)

@@ -48,7 +48,7 @@ struct PartView {
   absl::Span<const int64_t> times;    // [samples], ms since 1970; empty: not known
   std::vector<Table> tables;          // by index in PartLayout.tables; empty where none are sent
   std::vector<Feature> features;      // by index in PartLayout.features
-  Candidates candidates;              // empty without
+  Candidates candidates;              // empty if the part has none
 };
 
 // INVALID_ARGUMENT, naming the field, if the answer is not one for this job, has more than

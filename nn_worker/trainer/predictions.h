@@ -9,9 +9,9 @@
 // (split, block, index) is the record's position in the data (ProvenanceRange in proto/hot.proto);
 // the test stream is not shuffled, so the order of positions is the order of the file's records.
 //
-// With JobConfig.predict_outputs the values of all outputs stand in the place of those of tasks.
-// The reader is told how many there are. Example with one, record 5 of block 0 of split 0 with .25,
-// 40 bytes:
+// With JobConfig.predict_outputs a record has the values of all outputs instead of those of tasks.
+// The file does not say how many there are; the reader must know. Example with one, record 5 of
+// block 0 of split 0 with .25, 40 bytes:
 //   53 41 54 50 52 45 44 31 | 00 00 00 00 | 05 00 00 00 | 00 00 00 00 00 00 00 00 |
 //   00 00 00 00 00 00 d0 3f | 53 41 54 50 52 45 4e 44
 

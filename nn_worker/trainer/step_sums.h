@@ -28,7 +28,7 @@ struct RankSums {
 };
 
 struct SummedStep {
-  StepResult result;  // all that follows from the sums, the normalizer among it
+  StepResult result;  // all that follows from the sums, including the normalizer
   StepTotals totals;  // as the network takes them
 };
 

@@ -1,4 +1,4 @@
-// What the tasks of a job take of one part: the labels of each, and which samples count for it.
+// What the tasks of a job need from one part: the labels of each, and which samples count for it.
 //
 // A sample counts for a task if its label is known and, where the task has a mask, that column is
 // known and not 0. With one label and no mask nothing is copied but the mask.
@@ -22,8 +22,7 @@ namespace satrap {
 
 class TaskBatch {
  public:
-  // `tasks` outlives this object; `num_outputs` are the values a sample that the output of each
-  // has.
+  // `tasks` outlives this object; `num_outputs`: how many values a sample each task's output has.
   // `labels`: LABEL columns of the data.
   TaskBatch(absl::Span<const ModelTask> tasks, std::vector<int64_t> num_outputs, size_t labels);
 
@@ -40,7 +39,7 @@ class TaskBatch {
   const absl::Span<const ModelTask> tasks_;
   const std::vector<int64_t> num_outputs_;
   const size_t labels_;
-  std::vector<std::vector<float>> columns_, masks_;  // by task; unused where the part's serve
+  std::vector<std::vector<float>> columns_, masks_;  // by task; unused if the part's own serve
   std::vector<LossTargets> targets_;
 };
 

@@ -31,8 +31,9 @@ class TaskScores {
   // task is. REQUIRES: all tasks were added
   std::vector<double> Predictions() const;
 
-  // The metrics of all ranks' samples, and begins anew. Those of the task that is judged, and in
-  // `tasks` those of each if the job names its tasks. Collective; errors are the metrics'.
+  // Returns the metrics of all ranks' samples since the last Merge: those of the task that is
+  // judged, and in `tasks` those of each if the job names its tasks. Collective; errors are the
+  // metrics'.
   absl::StatusOr<MetricValues> Merge(Collective* collective);
 
  private:

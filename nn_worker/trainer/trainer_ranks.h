@@ -9,13 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "common/base/check.h"
 #include "common/thread/fork_join_pool.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/cpu/cpu_half_backend.h"
+#include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/backend/testing/deferred_backend.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/loss_scale.h"
 #include "nn_worker/graph/precision.h"
@@ -25,13 +26,15 @@
 
 namespace satrap {
 
-// W ranks, each a NetworkTrainer of its own, over common tables.
+// W ranks, each a NetworkTrainer of its own, over common tables. They compute on the CPU, or with
+// `device` on the host's device, each on one of its own.
 class TrainerRanks {
  public:
   explicit TrainerRanks(int num_ranks, const JobConfig& job = TrainerJob(),
                         int64_t global_batch_size = kTrainerBatch, bool ordered = true,
-                        bool deferred = false, CutEngine* cuts = nullptr,
-                        const std::string& run_dir = "", ScoreWindows* scores = nullptr)
+                        const absl::optional<HostDeviceOptions>& device = absl::nullopt,
+                        CutEngine* cuts = nullptr, const std::string& run_dir = "",
+                        ScoreWindows* scores = nullptr)
       : job_(job),
         layout_(MakePartLayout(job_)),
         tables_(&layout_),
@@ -39,11 +42,9 @@ class TrainerRanks {
     for (int r = 0; r < num_ranks; ++r) {
       pools_.push_back(std::make_unique<ForkJoinPool>(1 + r % 2));
       const DType dtype = DTypeOf(job.nn_worker().precision());
-      backends_.push_back(dtype == DType::kF32 ? NewCpuBackend(pools_.back().get())
-                                               : NewCpuHalfBackend(pools_.back().get()));
-      if (deferred) {
-        backends_.back() = NewDeferredBackend(std::move(backends_.back()), HostAccess::kNone);
-      }
+      backends_.push_back(device.has_value()     ? NewHostDeviceBackend(*device)
+                          : dtype == DType::kF32 ? NewCpuBackend(pools_.back().get())
+                                                 : NewCpuHalfBackend(pools_.back().get()));
       NetworkOptions options;
       options.model = job_.model();
       options.inputs = layout_.inputs;
@@ -81,7 +82,7 @@ class TrainerRanks {
     return tables_.MakePart(samples, first_sample, F32);
   }
 
-  // For every rank, what Step does if a step waits for it.
+  // Calls EndStep of every rank's trainer, as Step does if a step waits for it.
   void EndStep(double squares);
 
   MetricValues Score(const std::vector<FakeSample>& batch, const std::vector<size_t>& cuts);

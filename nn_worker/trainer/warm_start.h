@@ -20,16 +20,17 @@ namespace satrap {
 struct WarmStartReport {
   std::vector<std::string> taken;
   std::vector<std::string> fresh;    // named or all, but the model has none
-  std::vector<std::string> ignored;  // the model's that the job has not
+  std::vector<std::string> ignored;  // in the model, but not in the job
   bool has_state = false;            // of the dense optimizer
-  WarmStartResult result;            // the same with rows and features; of rank 0
+  WarmStartResult result;            // the same with rows and features; rank 0 only
 };
 
 // Collective, blocking; before the first step. `model` is what rank 0 has read, and sends to the
 // others, who may not see its disk; theirs is ignored. If its cut vanishes meanwhile, *model
-// becomes the one that is taken in its place (LoadOrLookAgain). `embedding_ps` is of rank 0, which
-// has them load their tables; null at the others. FAILED_PRECONDITION if nothing of the model is
-// taken, or what is taken has another shape; INVALID_ARGUMENT for a pattern that matches nothing.
+// becomes the one that is taken instead (LoadOrLookAgain). Through `embedding_ps` rank 0 has the
+// embedding PSs load their tables; null at the others. FAILED_PRECONDITION if nothing of the model
+// is taken, or what is taken has another shape; INVALID_ARGUMENT for a pattern that matches
+// nothing.
 absl::StatusOr<WarmStartReport> WarmStart(StartModel* model, const JobConfig& job, Network* network,
                                           Collective* collective, PsControlClient* embedding_ps);
 

@@ -43,7 +43,7 @@ class WarmStartTest : public testing::Test {
 
   ~WarmStartTest() override { pool_.Stop(); }
 
-  // Of rank 0; both ranks begin.
+  // Begins both ranks; returns the report of rank 0.
   absl::StatusOr<WarmStartReport> Begin(TrainerRanks* ranks) {
     std::thread other([&] {
       StartModel none;

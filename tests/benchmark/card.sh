@@ -52,7 +52,7 @@ part() {
   esac
 }
 
-# As a GoogleTest counts them at its end.
+# The number of skipped tests, as GoogleTest counts them at its end.
 skipped_tests() {
   sed -n 's/^\[  SKIPPED \] \([0-9]* tests\?\).*/, \1 skipped/p' "$folder/$1.txt"
 }
@@ -98,7 +98,7 @@ train_job() {
     --set 'tables[name=features].segments[name=embedding].dim=10'
 }
 
-# A death test starts the program again, and compute-sanitizer does not come back from that.
+# A death test starts the program again, and compute-sanitizer hangs after that.
 sanitize() {
   local tool test
   for test in nn_worker/device/cuda/cuda_device_test nn_worker/backend/testing/cuda_conformance_test; do

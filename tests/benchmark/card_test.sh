@@ -19,7 +19,7 @@ for program in "${tests[@]}" nn_worker/backend/benchmark/kernel_benchmark_cuda; 
   fake "$program" <<<'echo "[  PASSED  ] 3 tests."; echo "[  SKIPPED ] 2 tests, listed below:"'
 done
 fake deploy/satrap_cli <<<'echo "runs: $*"'
-# Each prints a line of its arguments. Ours alternates between 200 and 400 samples a second.
+# Each prints a line with its arguments. Ours alternates between 200 and 400 samples a second.
 fake line <<'EOS'
 for flag in "$@"; do [[ "$flag" != --*=* ]] || declare "${flag:2}"; done
 echo '{"benchmark": "step", "model": "'"$model"'", "batch": '"$batch"', "precision": "'"$precision"'",' \

@@ -17,11 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
+#include "common/flags/flags.h"
 #include "common/numeric/random.h"
 #include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/collective/local_collective.h"
@@ -38,6 +36,15 @@ struct Shape {
   std::vector<int> mlp = {400, 400, 400};
   int64_t batch = 4096;
   double seconds = 5;
+
+  std::vector<Flag> Table() {
+    return {
+        NumbersFlag("mlp", "N,N,...", "units of the layers (default: 400,400,400)", &mlp, 1,
+                    1 << 20),
+        NumberFlag("batch", "N", "samples of a step (default: 4096)", &batch, 1),
+        NumberFlag("seconds", "N", "that are measured (default: 5)", &seconds, 0),
+    };
+  }
 };
 
 LayerConfig* AddLayer(const std::string& name, const std::vector<std::string>& inputs,
@@ -137,30 +144,14 @@ void Run(const Shape& shape, int threads) {
       CpuName().c_str());
 }
 
-bool ParseFlag(absl::string_view flag, Shape* shape) {
-  if (absl::ConsumePrefix(&flag, "--mlp=")) {
-    shape->mlp.clear();
-    for (absl::string_view units : absl::StrSplit(flag, ',')) {
-      if (!absl::SimpleAtoi(units, &shape->mlp.emplace_back())) return false;
-    }
-    return true;
-  }
-  if (absl::ConsumePrefix(&flag, "--batch=")) return absl::SimpleAtoi(flag, &shape->batch);
-  if (absl::ConsumePrefix(&flag, "--seconds=")) return absl::SimpleAtod(flag, &shape->seconds);
-  return false;
-}
-
 }  // namespace
 }  // namespace satrap
 
 int main(int argc, char** argv) {
   satrap::Shape shape;
-  for (int i = 1; i < argc; ++i) {
-    if (!satrap::ParseFlag(argv[i], &shape)) {
-      std::fprintf(stderr, "graph_benchmark: unknown argument %s\n", argv[i]);
-      return 1;
-    }
-  }
+  const auto code =
+      satrap::TakeProgramFlags(argc, argv, "usage: graph_benchmark [FLAGS]", shape.Table());
+  if (code.has_value()) return *code;
   for (const int threads : {1, 2}) satrap::Run(shape, threads);
   return 0;
 }

@@ -24,15 +24,14 @@
 #include <fstream>
 #include <string>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
 #include "common/checkpoint/checked_text.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "common/config/job_config.h"
+#include "common/flags/flags.h"
 #include "common/thread/clock.h"
 #include "deploy/cli/run_state.h"
 #include "deploy/coordinator/generation_claim.h"
@@ -131,16 +130,11 @@ void Measure(const char* log, const JobConfig& job) {
 int Run(int argc, char** argv) {
   uint64_t entries = 100000;
   std::string folder = "/tmp";
-  for (int i = 1; i < argc; ++i) {
-    absl::string_view flag = argv[i];
-    if (absl::ConsumePrefix(&flag, "--folder=")) {
-      folder = std::string(flag);
-    } else if (!absl::ConsumePrefix(&flag, "--entries=") || !absl::SimpleAtoi(flag, &entries) ||
-               entries <= kCutsThere) {
-      fprintf(stderr, "error: log_benchmark [--entries=N] [--folder=DIR], not %s\n", argv[i]);
-      return 1;
-    }
-  }
+  const auto code = TakeProgramFlags(
+      argc, argv, "usage: log_benchmark [FLAGS]",
+      {NumberFlag("entries", "N", "of the log (default: 100000)", &entries, kCutsThere + 1),
+       TextFlag("folder", "DIR", "where the run is (default: /tmp)", &folder)});
+  if (code.has_value()) return *code;
   std::string run_dir = folder + "/log_benchmark.XXXXXX";
   CHECK(mkdtemp(run_dir.data()) != nullptr) << folder;
   JobConfig job;
@@ -148,7 +142,7 @@ int Run(int argc, char** argv) {
   ResolveJob(&job);
   MakeLog(job, entries);
   Measure("as written", job);
-  // What is left of the old files goes a part at a time, with each claim and each cut.
+  // The old files that are left are removed in portions, with each claim and each cut.
   size_t files = 0;
   for (size_t before = 1; before != files;) {
     before = files;

@@ -18,17 +18,16 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
+#include "common/flags/flags.h"
 #include "data_loader/batch/batch_maker.h"
 #include "data_loader/source/byte_source.h"
 #include "tests/benchmark/parse_work.h"
@@ -92,26 +91,15 @@ void Run(ParseFormat format, const std::string& format_name, int rows, int passe
 }  // namespace satrap
 
 int main(int argc, char** argv) {
-  const char* const usage =
-      "usage: parse_benchmark [--format=criteo|csv|quoted_csv] [rows [passes]]";
-  constexpr absl::string_view kFormatFlag = "--format=";
   std::string format_name = "criteo";
-  std::vector<int> numbers;
-  for (int i = 1; i < argc; ++i) {
-    const absl::string_view argument = argv[i];
-    if (absl::StartsWith(argument, kFormatFlag)) {
-      format_name = std::string(argument.substr(kFormatFlag.size()));
-    } else {
-      numbers.push_back(std::atoi(argv[i]));
-    }
-  }
-  const int rows = !numbers.empty() ? numbers[0] : 200000;
-  const int passes = numbers.size() > 1 ? numbers[1] : 7;
-  const bool known = format_name == "criteo" || format_name == "csv" || format_name == "quoted_csv";
-  if (!known || rows <= 0 || passes <= 0 || numbers.size() > 2) {
-    std::fprintf(stderr, "%s\n", usage);
-    return 2;
-  }
+  int rows = 200000, passes = 7;
+  const auto code = satrap::TakeProgramFlags(
+      argc, argv, "usage: parse_benchmark [--format F] [ROWS [PASSES]]",
+      {satrap::NumberFlag("rows", "N", "of the file (default: 200000)", &rows, 1),
+       satrap::NumberFlag("passes", "N", "over it (default: 7)", &passes, 1),
+       satrap::ChoiceFlag("format", "criteo|csv|quoted_csv", "of the file", &format_name)},
+      /*in_order=*/2);
+  if (code.has_value()) return *code;
   const satrap::ParseFormat format = format_name == "criteo" ? satrap::ParseFormat::kCriteo
                                      : format_name == "csv"  ? satrap::ParseFormat::kCsv
                                                              : satrap::ParseFormat::kQuotedCsv;

@@ -20,7 +20,7 @@ enum class ParseFormat { kCriteo, kCsv, kQuotedCsv };
 // Writes `rows` lines. CHECK-fails if it cannot.
 void WriteClicks(const std::string& path, ParseFormat format, int rows);
 
-// A job that parses them. The caller adds where they are.
+// A job that parses such files. The caller adds their paths.
 JobConfig ParseJob(ParseFormat format);
 
 // Makes all batches of an epoch, of splits 0 .. num_splits - 1, and returns the number of samples.
@@ -32,7 +32,7 @@ int64_t MakeAllBatches(BatchMaker* maker, uint32_t num_splits, uint32_t epoch,
 double WallSeconds(const std::function<void()>& work);
 // Processor time of this process so far.
 double CpuSeconds();
-// The middle one; of an even number the higher of the two. REQUIRES: not empty
+// The middle value, or the higher of the two middle ones. REQUIRES: not empty
 double Median(std::vector<double> values);
 
 }  // namespace satrap

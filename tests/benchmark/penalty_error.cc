@@ -1,10 +1,10 @@
-// How exact the penalty of sgd_l1 is after many steps: a weight of a row that is in every step,
-// with no gradient, beside the same rule in double precision and beside the rule with one f32 sum
-// of all penalties that a row owes, as it was kept before.
+// Measures how exact the penalty of sgd_l1 is after many steps. A weight of a row that is in every
+// step, without a gradient, is compared with the same rule in double precision and with the former
+// rule, which kept one f32 sum of all penalties that a row owes.
 //
 //   penalty_error [--steps=40000000] [--l1=1e-6]
 //
-// A JSON line for each sign of the weight and each of 8 points on the way.
+// Prints a JSON line for each sign of the weight and each of 8 points on the way.
 
 #include <algorithm>
 #include <cmath>
@@ -13,10 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/string_view.h"
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
+#include "common/flags/flags.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 
 namespace satrap {
@@ -25,9 +24,14 @@ namespace {
 struct Flags {
   int64_t steps = 40000000;
   double l1 = 1e-6;
+
+  std::vector<Flag> Table() {
+    return {NumberFlag("steps", "N", "without a gradient (default: 40000000)", &steps, 8),
+            NumberFlag("l1", "X", "the penalty of a step (default: 1e-6)", &l1, kAboveZero)};
+  }
 };
 
-// The weight that is left of `value`.
+// The former rule: a weight, and one sum of all penalties, owed and paid.
 template <typename T>
 struct OneSum {
   T value;
@@ -74,33 +78,15 @@ void Run(const Flags& flags, float start) {
   }
 }
 
-bool Parse(int argc, char** argv, Flags* flags) {
-  for (int i = 1; i < argc; ++i) {
-    const absl::string_view arg(argv[i]);
-    const size_t equals = arg.find('=');
-    if (equals == arg.npos) return false;
-    const absl::string_view name = arg.substr(0, equals), value = arg.substr(equals + 1);
-    if (name == "--steps") {
-      if (!absl::SimpleAtoi(value, &flags->steps) || flags->steps < 8) return false;
-    } else if (name == "--l1") {
-      if (!absl::SimpleAtod(value, &flags->l1) || !(flags->l1 > 0)) return false;
-    } else {
-      return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace
 }  // namespace satrap
 
 int main(int argc, char** argv) {
   satrap::Flags flags;
-  if (!satrap::Parse(argc, argv, &flags)) {
-    std::fprintf(stderr, "usage: penalty_error [--steps=40000000] [--l1=1e-6]\n");
-    return 2;
-  }
-  // So that a penalty is left to be paid to the end.
+  const auto code =
+      satrap::TakeProgramFlags(argc, argv, "usage: penalty_error [FLAGS]", flags.Table());
+  if (code.has_value()) return *code;
+  // Large enough that the weight still pays penalties at the end.
   const auto start = static_cast<float>(1.25 * static_cast<double>(flags.steps) * flags.l1);
   satrap::Run(flags, start);
   satrap::Run(flags, -start);

@@ -34,7 +34,7 @@ constexpr size_t kSamples = 4096;
 constexpr int kFeatures = 26;
 constexpr double kVocabulary = 400000;
 constexpr int kNumPs = 2;
-constexpr int kParts = 16;  // several, or the branch predictors would learn the one
+constexpr int kParts = 16;  // several, because branch predictors would learn a single one
 
 EmbeddingLayout Layout(int num_tables) {
   JobConfig job;

@@ -1,7 +1,7 @@
-// What the matrix products of a job's dense network would allow if the machine did nothing else:
-// for each weight matrix the product of Forward and the two of Backward, in the job's precision and
-// by the CPU's backend as the NN worker runs them, without bias and activation, over a global
-// batch. No training can be faster.
+// The speed that a job's dense network would have if the machine computed nothing but its matrix
+// products: for each weight matrix the product of Forward and the two of Backward, in the job's
+// precision and by the CPU's backend as the NN worker runs them, without bias and activation, over
+// a global batch. No training can be faster.
 //
 //   products_benchmark JOB     JOB is a resolved job file, as each run folder has one
 //
@@ -21,6 +21,7 @@
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
 #include "common/config/job_config.h"
+#include "common/json/json.h"
 #include "common/numeric/random.h"
 #include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/cpu/cpu_half_backend.h"
@@ -28,6 +29,7 @@
 #include "nn_worker/graph/graph_builder.h"
 #include "nn_worker/graph/precision.h"
 #include "nn_worker/trainer/part_layout.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 namespace {
@@ -129,11 +131,15 @@ void Measure(const std::vector<Product>& products, NnWorkerConfig::Precision pre
                         static_cast<double>(static_cast<int64_t>(seconds.size()) * batch);
   std::sort(seconds.begin(), seconds.end());
   const double rate = static_cast<double>(batch) / seconds[seconds.size() / 2];
-  std::printf(
-      "{\"benchmark\":\"products\",\"threads\":%d,\"samples_per_second\":%.0f,"
-      "\"core_us_per_sample\":%.2f,\"batch\":%lld,\"precision\":\"%s\",\"cpu\":\"%s\"}\n",
-      threads, rate, cpu_us, static_cast<long long>(batch),
-      NnWorkerConfig::Precision_Name(precision).c_str(), CpuName().c_str());
+  ProductsLine line;
+  line.set_benchmark("products");
+  line.set_threads(threads);
+  line.set_samples_per_second(rate);
+  line.set_core_us_per_sample(cpu_us);
+  line.set_batch(batch);
+  line.set_precision(NnWorkerConfig::Precision_Name(precision));
+  line.set_cpu(CpuName());
+  PrintJson(line);
 }
 
 int Main(int argc, char** argv) {

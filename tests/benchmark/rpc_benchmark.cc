@@ -33,6 +33,7 @@
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
 #include "common/base/process_memory.h"
+#include "common/flags/flags.h"
 #include "common/rpc/endpoints.h"
 #include "common/rpc/grpc_channel.h"
 #include "common/rpc/grpc_server.h"
@@ -272,6 +273,13 @@ void Run(double seconds) {
 
 int main(int argc, char** argv) {
   satrap::KeepFreedMemory();  // as every role does
-  satrap::rpc::Run(argc > 1 ? std::atof(argv[1]) : 4);
+  double seconds = 4;
+  const auto code = satrap::TakeProgramFlags(
+      argc, argv, "usage: rpc_benchmark [SECONDS]",
+      {satrap::NumberFlag("seconds", "N", "of each measurement (default: 4)", &seconds,
+                          satrap::kAboveZero)},
+      /*in_order=*/1);
+  if (code.has_value()) return *code;
+  satrap::rpc::Run(seconds);
   return 0;
 }

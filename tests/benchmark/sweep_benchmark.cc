@@ -1,6 +1,6 @@
 // What a step of a table with semantics GLOBAL costs beyond its Update: the sweep of the rows that
-// no sample holds, in milliseconds, compared with a copy of as many bytes as the rows have, to
-// where they came from and back, in one thread.
+// no sample holds, in milliseconds. It is compared with a copy, in one thread, of as many bytes as
+// the rows have, between two blocks of memory.
 //
 //   sweep_benchmark [--rows=1000000] [--dim=10] [--threads=1] [--steps=20]
 //
@@ -18,10 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/string_view.h"
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
+#include "common/flags/flags.h"
 #include "common/numeric/denormals.h"
 #include "common/numeric/hash.h"
 #include "common/thread/clock.h"
@@ -39,6 +38,15 @@ struct Flags {
   int64_t dim = 10;
   int64_t threads = 1;
   int64_t steps = 20;
+
+  std::vector<Flag> Table() {
+    return {
+        NumberFlag("rows", "N", "of the table (default: 1000000)", &rows, 1),
+        NumberFlag("dim", "N", "values of a row (default: 10)", &dim, 1),
+        NumberFlag("threads", "N", "that sweep (default: 1)", &threads, 1),
+        NumberFlag("steps", "N", "that are measured (default: 20)", &steps, 1),
+    };
+  }
 };
 
 double ThreadSecondsNow() {
@@ -96,7 +104,7 @@ class SweepBenchmark {
     std::memset(to.data(), 1, bytes);
     std::vector<double> sweeps, copies;
     StepContext context;
-    Sweep(tables, context);  // of the rows that the table was filled with: they are left out
+    Sweep(tables, context);  // of the rows that were just filled in; not measured
     for (int64_t i = 0; i < flags_.steps; ++i) {
       ++context.step;
       sweeps.push_back(Sweep(tables, context));
@@ -143,23 +151,10 @@ class SweepBenchmark {
   ThreadPoolExecutor executor_;
 };
 
-bool ParseFlag(absl::string_view argument, absl::string_view name, int64_t* value) {
-  if (argument.substr(0, name.size()) != name) return false;
-  return absl::SimpleAtoi(argument.substr(name.size()), value) && *value > 0;
-}
-
 int Main(int argc, char** argv) {
   Flags flags;
-  for (int i = 1; i < argc; ++i) {
-    const absl::string_view argument = argv[i];
-    if (!ParseFlag(argument, "--rows=", &flags.rows) &&
-        !ParseFlag(argument, "--dim=", &flags.dim) &&
-        !ParseFlag(argument, "--threads=", &flags.threads) &&
-        !ParseFlag(argument, "--steps=", &flags.steps)) {
-      std::fprintf(stderr, "sweep_benchmark: bad argument %s\n", argv[i]);
-      return 1;
-    }
-  }
+  const auto code = TakeProgramFlags(argc, argv, "usage: sweep_benchmark [FLAGS]", flags.Table());
+  if (code.has_value()) return *code;
   SetFlushToZero();  // as every thread of an embedding PS
   SweepBenchmark benchmark(flags);
   benchmark.Run("adam", /*sgd=*/false, /*dense_l2=*/false);

@@ -10,13 +10,13 @@
 // the table have a second segment of one value, as in a model with linear weights; the probe's rows
 // keep 16 values.
 //
-// A line of JSON says how fast updates are that copy each row out first, because a cut is under
-// way. The last line is about cuts: medians of rows per second of the process's processor time, the
-// kernel's for files and memory included. Writing is compared with a loop that gathers the rows in
-// the order of their keys, takes a checksum and writes the same bytes; loading with a loop that
-// reads those bytes, takes a checksum and copies them to memory that is there; both read what the
-// page cache has. Nothing is synced.
-// Files are written below `folder` and removed. With --cuts=0 there are neither.
+// A second line of JSON has the rate of updates that first copy each row out, because a cut is
+// under way. The last line is about cuts: medians of rows per second of the process's processor
+// time, which includes the kernel's for files and memory. Writing is compared with a loop that
+// gathers the rows in the order of their keys, takes a checksum and writes the same bytes; loading
+// with a loop that reads those bytes, takes a checksum and copies them to memory that was touched
+// before. Both read from the page cache. Nothing is synced.
+// Files are written below `folder` and removed. With --cuts=0 these two lines are left out.
 
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -31,11 +31,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/string_view.h"
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
 #include "common/checkpoint/manifest.h"
+#include "common/flags/flags.h"
 #include "common/numeric/crc32c.h"
 #include "common/numeric/hash.h"
 #include "common/numeric/random.h"
@@ -56,6 +55,17 @@ struct Flags {
   int64_t cuts = 5;
   bool linear = false;
   std::string folder = "/tmp";
+
+  std::vector<Flag> Table() {
+    return {
+        NumberFlag("rows", "N", "of the table (default: 10000000)", &rows, 0),
+        NumberFlag("call_keys", "N", "keys of a call (default: 16384)", &call_keys, 0),
+        NumberFlag("calls", "N", "that are measured (default: 600)", &calls, 0),
+        NumberFlag("cuts", "N", "that are written and loaded (default: 5)", &cuts, 0),
+        SwitchFlag("linear", "a segment of one value beside the embedding", &linear),
+        TextFlag("folder", "DIR", "where the cuts go (default: /tmp)", &folder),
+    };
+  }
 };
 
 constexpr float kLearningRate = 0.01f;
@@ -67,7 +77,7 @@ double SecondsNow() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// The same of the whole process, the kernel's share included.
+// As SecondsNow, for the whole process, the kernel's share included.
 double ProcessSecondsNow() {
   rusage usage;
   CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
@@ -112,7 +122,7 @@ class OwnThread final : public Executor {
   std::deque<Task> tasks_;
 };
 
-// The machine's own, but without syncs: they take time of the disk, not of the processor.
+// The machine's own file system without syncs, which take time of the disk, not of the processor.
 class UnsyncedFiles final : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
@@ -162,7 +172,8 @@ class CutBenchmark {
         floats_(static_cast<size_t>(table->layout().num_floats())),
         folder_(flags.folder + "/table_benchmark_XXXXXX") {
     CHECK(mkdtemp(folder_.data()) != nullptr) << folder_;
-    // Ordered, as a writer visits them, and in the order of creation, as they lie in memory.
+    // The rows lie in memory in the order of creation, and a writer visits them in the order of
+    // keys.
     std::vector<std::pair<uint64_t, uint32_t>> order;
     for (size_t i = 0; i < keys.size(); ++i) order.emplace_back(keys[i], i);
     std::sort(order.begin(), order.end());
@@ -179,7 +190,7 @@ class CutBenchmark {
       probe_writes.push_back(Rate([&] { ProbeWrite(); }));
       writes.push_back(Rate([&] { Write(); }));
       CHECK_OK(WriteManifest(folder_, manifest_, &files_));
-      // Touched memory: what fresh memory costs differs much from time to time.
+      // The memory is touched first, because the cost of fresh memory varies much.
       probe_loaded_ = PageBlock(table_->rows() * row_bytes() + (size_t{16} << 20));
       std::memset(probe_loaded_.data(), 1, probe_loaded_.size());
       ProbeRead();  // brings the files to the page cache, where writing leaves only their ends
@@ -198,7 +209,7 @@ class CutBenchmark {
   }
 
  private:
-  // In a file.
+  // Bytes of a row in a file.
   size_t row_bytes() const { return sizeof(uint64_t) + floats_ * sizeof(float); }
 
   template <typename Call>
@@ -333,8 +344,8 @@ class TableBenchmark {
         static_cast<long long>(table_->bytes()), OverheadBytesPerRow(), CpuName().c_str());
   }
 
-  // Updates with and without a cut under way that is not read, so that each row is copied out once;
-  // then the same rows again.
+  // Measures updates without a cut, then while a cut is under way that nobody reads, so that each
+  // row is copied out once; then cuts themselves.
   void RunCuts() {
     if (flags_.cuts == 0) return;
     probe_.reset();
@@ -442,27 +453,10 @@ class TableBenchmark {
   double inserts_per_second_ = 0;
 };
 
-bool ParseFlag(absl::string_view argument, absl::string_view name, int64_t* value) {
-  if (argument.substr(0, name.size()) != name) return false;
-  return absl::SimpleAtoi(argument.substr(name.size()), value) && *value >= 0;
-}
-
 int Main(int argc, char** argv) {
   Flags flags;
-  for (int i = 1; i < argc; ++i) {
-    const absl::string_view argument = argv[i];
-    if (argument == "--linear") {
-      flags.linear = true;
-    } else if (argument.substr(0, 9) == "--folder=") {
-      flags.folder = std::string(argument.substr(9));
-    } else if (!ParseFlag(argument, "--rows=", &flags.rows) &&
-               !ParseFlag(argument, "--call_keys=", &flags.call_keys) &&
-               !ParseFlag(argument, "--calls=", &flags.calls) &&
-               !ParseFlag(argument, "--cuts=", &flags.cuts)) {
-      std::fprintf(stderr, "table_benchmark: bad argument %s\n", argv[i]);
-      return 1;
-    }
-  }
+  const auto code = TakeProgramFlags(argc, argv, "usage: table_benchmark [FLAGS]", flags.Table());
+  if (code.has_value()) return *code;
   TableBenchmark benchmark(flags);
   if (flags.calls > 0) benchmark.Run();
   benchmark.RunCuts();

@@ -48,7 +48,8 @@ SATRAP_VECTORIZE_SAME_BITS void LookupLoop(const Slot* slots, float* rows, size_
   }
 }
 
-// The same pipeline. A row and its accumulators are two cache lines, so both are prefetched.
+// The same pipeline as LookupLoop. A row and its accumulators are two cache lines, so both are
+// prefetched.
 template <typename Slot>
 SATRAP_VECTORIZE_SAME_BITS void UpdateLoop(const Slot* slots, float* rows, size_t num_slots,
                                            const uint64_t* keys, size_t n, size_t ahead,

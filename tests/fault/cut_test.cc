@@ -31,8 +31,8 @@ void FlipABit(const std::string& path, std::streamoff at) {
 
 class CutTest : public FaultFixture {
  protected:
-  // Leaves a killed run of the job in Path(name), and the next one is RunDir() again. Returns its
-  // newest cut.
+  // Leaves a killed run of the job in Path(name), so that RunDir() is free for the next run.
+  // Returns the newest cut of the killed run.
   std::string LeaveAnotherRun(const std::string& name, const std::string& job) {
     LeaveAKilledRun(job);
     const std::string cut = fs::path(NewestCut()).filename();
@@ -47,7 +47,7 @@ TEST_F(CutTest, AnOlderCutCanBeResumedFrom) {
   const std::string older = fs::path(NewestCut()).filename();
   ASSERT_TRUE(WaitForCuts(3)) << ReadFile(run.err_path);
   SendSignal(run.pid, SIGKILL);
-  EXPECT_EQ(WaitFor(run, 10).exit_code, -1);
+  EXPECT_EQ(WaitFor(run, 60).exit_code, -1);
   EXPECT_TRUE(NobodyIsLeft());
   ExpectFinished(Resume({"--from", older}), kRecords);
 }
@@ -95,7 +95,7 @@ TEST_F(CutTest, CutsOfAnotherRunAndOfAnotherJobAreRefused) {
   ExpectFinished(Resume(), kRecords);
 }
 
-// Its folder has the name of the run's own newest cut.
+// The foreign cut's folder has the name of the run's own newest cut.
 TEST_F(CutTest, ACutOfAnotherRunInThePlaceOfTheNewestIsRefused) {
   const std::string job = WriteCountingJob(kRecords);
   const std::string foreign = LeaveAnotherRun("other", job);

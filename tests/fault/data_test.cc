@@ -29,7 +29,7 @@ constexpr double kSecondsToEnd = 120;
 constexpr int kFiles = 4;
 constexpr int64_t kRecords = 80000;
 
-// Values of a row of the table `wide`. A record of many ids needs that many floats for each.
+// Values of a row of the table `wide`. A record with many ids needs this many floats for each id.
 constexpr int kWideDim = 512;
 
 constexpr char kJob[] = R"(
@@ -109,7 +109,7 @@ TEST_F(DataTest, ARunGoesOnWithItsFilesAloneAndWhenTheyAreAsTheyWere) {
   const std::string text = ReadFile(file);
   std::string changed = text;
   changed[10] = changed[10] == '1' ? '2' : '1';
-  // One byte is another; the end is gone.
+  // In the first text one byte differs; in the second the end is missing.
   for (const std::string& other : {changed, text.substr(0, text.size() - 100)}) {
     std::ofstream(file) << other;
     const CommandEnd refused = Resume();
@@ -122,6 +122,28 @@ TEST_F(DataTest, ARunGoesOnWithItsFilesAloneAndWhenTheyAreAsTheyWere) {
   // A new file that the glob matches is no part of the run.
   std::ofstream(DataFile(kFiles)) << "1,99999999,1,1\n";
   ExpectFinished(Resume(), kRecords);
+}
+
+// The list of files is fixed by then, so what the field says is only where they lie.
+TEST_F(DataTest, AFolderOfDataThatIsWrongEndsNoRun) {
+  LeaveAKilledRun(WriteFilesAndJob());
+  const CommandEnd wrong = Resume({"--set", absl::StrCat("data_root=", Path("nowhere"))});
+  EXPECT_EQ(wrong.exit_code, 1) << wrong.out;
+  EXPECT_THAT(wrong.err, HasSubstr(Path("nowhere")));
+  EXPECT_TRUE(NobodyIsLeft());
+  ExpectFinished(Resume(), kRecords);
+}
+
+TEST_F(DataTest, ARunWhoseDataHasMovedGoesOnFromThere) {
+  LeaveAKilledRun(WriteFilesAndJob());
+  std::filesystem::create_directory(Path("moved"));
+  for (int file = 0; file < kFiles; ++file) {
+    std::filesystem::rename(DataFile(file), Path(absl::StrCat("moved/train-", file, ".csv")));
+  }
+  const CommandEnd gone = Resume();
+  EXPECT_EQ(gone.exit_code, 1) << gone.out;
+  EXPECT_THAT(gone.err, HasSubstr(dir_));
+  ExpectFinished(Resume({"--set", absl::StrCat("data_root=", Path("moved"))}), kRecords);
 }
 
 // The bytes of the private memory that a process may write (VmData); 0 if it is gone.
@@ -139,20 +161,20 @@ uint64_t DataBytes(pid_t pid) {
 
 class PoisonTest : public DataTest {
  protected:
-  // The most memory that a process of the run has now.
+  // The memory of the largest process of the run at this moment.
   uint64_t MostDataBytes() const {
     uint64_t most = 0;
     for (const pid_t pid : RoleProcesses(RunDir())) most = std::max(most, DataBytes(pid));
     return most;
   }
-  // What a process needs for all records but the wide one. Leaves no run behind.
+  // The memory that a process needs for all records but the wide one. Leaves no run behind.
   uint64_t BytesWithoutTheWideRecord() {
-    // So many epochs that it cannot end, however late the memory is read.
+    // The run has so many epochs that it cannot end, however late the memory is read.
     const Command run = StartRun(WriteFilesAndJob(), {"--set", "epochs=1000"});
     EXPECT_TRUE(WaitForCuts(2)) << ReadFile(run.err_path);
     const uint64_t most = MostDataBytes();
     SendSignal(run.pid, SIGKILL);
-    EXPECT_EQ(WaitFor(run, 10).exit_code, -1);
+    EXPECT_EQ(WaitFor(run, 60).exit_code, -1);
     EXPECT_TRUE(NobodyIsLeft());
     std::filesystem::remove_all(RunDir());
     return most;

@@ -32,14 +32,15 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-// Small batches, so that the run lasts; seconds between cuts, so that the test can make room before
-// the third one fails.
+// Batches are small, so that many cuts follow the one that is abandoned: if the last one were
+// abandoned, the run would end, and the launcher reports an abandoned cut only after it has asked.
 const std::vector<std::string> kSlowly = {"--set", "global_batch_size=64", "--set",
-                                          "checkpoint.every_seconds=1"};
-// What a full disk has left. Logs fit into it, and no cut does.
+                                          "checkpoint.every_steps=100"};
+// The space that a full disk has left: enough for logs, but not for a cut.
 constexpr uint64_t kLeftBytes = 64 << 10;
 constexpr size_t kDiskBytes = 64 << 20;
-// What a file may grow to where only files are small. The first cut's files are larger already.
+// The largest size of a file where only files are limited. The first cut's files are larger
+// already.
 constexpr uint64_t kLargestFileBytes = 1 << 10;
 
 std::string Abandoned() { return "a cut was abandoned"; }
@@ -52,8 +53,8 @@ bool WriteText(const std::string& path, const std::string& text) {
   return written;
 }
 
-// Makes an unprivileged user the master of mounts of his own, and keeps his numbers, which new
-// files get.
+// Lets an unprivileged user have mounts of its own. The user and the group keep their numbers,
+// which new files get.
 bool EnterUserNamespace() {
   const uid_t user = geteuid();
   const gid_t group = getegid();
@@ -110,7 +111,7 @@ class DiskTest : public FaultFixture, public ::testing::WithParamInterface<const
     if (!is_small()) return LimitFiles(RoleProcess(RunDir(), "embedding_ps", 1), kLargestFileBytes);
     FillWhatIsFree();
   }
-  // A cut that is abandoned, or an old one that is removed, makes room again.
+  // Call it again and again: a cut that is abandoned, or an old one that is removed, makes room.
   void FillWhatIsFree() {
     struct statvfs disk;
     ASSERT_EQ(statvfs(RunDir().c_str(), &disk), 0);
@@ -162,7 +163,7 @@ TEST_P(DiskTest, ADiskThatStaysFullEndsTheRunAndResumeGoesOn) {
   ASSERT_TRUE(StaysFullUntil(run, "the job failed")) << ReadFile(run.err_path);
   const CommandEnd end = WaitFor(run, kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 1);
-  // Cuts in a row, 30 s after the first of them; or the last one, where training ends before.
+  // Cuts in a row failed for 30 s, or the last one failed, if training ended before.
   EXPECT_THAT(end.err, AllOf(HasSubstr("could not be written"), HasSubstr("satrap resume")));
   EXPECT_EQ(Generations(), 1) << "a restart does not make room";
   EXPECT_TRUE(NobodyIsLeft());
@@ -175,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(EachWay, DiskTest, ::testing::Values("SmallDisk", "Smal
 
 class LogEntryTest : public FaultFixture {};
 
-// The coordinator alone writes the log, so the limit lets the files of the cut through.
+// Only the coordinator writes the log, so its limit does not affect the files of the cut.
 TEST_F(LogEntryTest, ACutWhoseEntryCannotBeWrittenIsAbandonedAndTheRunGoesOn) {
   const Command run = StartRun(WriteCountingJob(kRecords), kSlowly);
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);

@@ -24,9 +24,11 @@ namespace fs = std::filesystem;
 
 constexpr double kSecondsToEnd = 120;
 
-// Small splits, so that a death finds some done, some open and some not yet leased; a test pass to
-// die in; two real tables and a network, so that a cut is more than the counts. The feature
-// `record` has the number of its record as its only id.
+// The splits are small, so that at a death some are done, some open and some not yet leased. There
+// is a test pass to die in, and two real tables and a network, so that a cut is more than the
+// counts. The feature `record` has the number of its record as its only id. Cuts are taken by
+// steps, so that when the first ones are there most of the run is still to come, on a machine of
+// any speed.
 constexpr char kJob[] = R"(
 name: "counting"
 global_batch_size: 256
@@ -63,14 +65,14 @@ model {
   layers { name: "logit" inputs: [ "linear", "pairs", "deep", "tally" ] add {} }
 }
 dense_optimizer { learning_rate: 0.01 adam {} }
-checkpoint { every_seconds: 0.3 }
+checkpoint { every_seconds: 0 every_steps: 40 }
 data_loader { replicas: 2 }
 embedding_worker { replicas: 2 }
 embedding_ps { replicas: 2 }
 nn_worker { replicas: 2 }
 )";
 
-// Whether every thread of the process stands still: the third field of its stat file is T.
+// Whether every thread of the process is stopped: the third field of its stat file is T.
 bool IsStopped(pid_t pid) {
   std::error_code error;
   for (const auto& task : fs::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
@@ -83,8 +85,9 @@ bool IsStopped(pid_t pid) {
 
 }  // namespace
 
-// It begins at 0 and grows by 1 each time that the record is trained: without normalisation and
-// with a rate of 1 the layer `tally` adds exactly 1, in whichever batch the record comes.
+// A record's row begins at 0 and grows by 1 each time that the record is trained: without
+// normalisation and with a rate of 1 the layer `tally` adds exactly 1, in whichever batch the
+// record comes.
 std::string FaultFixture::TallyTable() {
   return R"(tables {
   name: "tally"
@@ -121,13 +124,13 @@ void FaultFixture::LeaveAKilledRun(const std::string& job, const std::vector<std
   const Command run = StartRun(job, args);
   ASSERT_TRUE(WaitForCuts(2)) << ReadFile(run.err_path);
   SendSignal(run.pid, SIGKILL);
-  // The launcher alone is killed; its processes must die by themselves.
-  EXPECT_EQ(WaitFor(run, 10).exit_code, -1);
+  // Only the launcher is killed; its processes must die by themselves.
+  EXPECT_EQ(WaitFor(run, 60).exit_code, -1);
   EXPECT_TRUE(NobodyIsLeft());
 }
 
 void FaultFixture::Signal(const std::string& role, int index, int signal) {
-  // A generation may be between its processes at this moment.
+  // At this moment a generation may have ended and the next one not yet started the process.
   pid_t pid = 0;
   for (int attempt = 0; attempt < 1000 && pid == 0; ++attempt) {
     pid = RoleProcess(RunDir(), role, index);
@@ -136,17 +139,17 @@ void FaultFixture::Signal(const std::string& role, int index, int signal) {
   ASSERT_GT(pid, 0) << "no process of " << role << " " << index;
   SendSignal(pid, signal);
   if (signal != SIGSTOP) return;
-  // On a busy machine some of its threads go on for a while.
+  // On a busy machine some of the process's threads go on for a while.
   for (int attempt = 0; attempt < 1000 && !IsStopped(pid); ++attempt) {
     WaitUntil([&] { return IsStopped(pid); }, 0.05);
   }
   EXPECT_TRUE(IsStopped(pid)) << role << " " << index << " does not stop";
 }
 
-bool FaultFixture::NobodyIsLeft() const { return WaitUntilOver(RunDir(), 20); }
+bool FaultFixture::NobodyIsLeft() const { return WaitUntilOver(RunDir(), 60); }
 
 std::vector<RunLogEntry> FaultFixture::Log() const {
-  // While coordinators append to it: an entry is whole as soon as it has its name.
+  // Coordinators may append to the log meanwhile, but an entry is complete once it has its name.
   const absl::StatusOr<RunLog> log = RunLog::Open(RunDir(), DiskFileSystem());
   if (!log.ok()) {
     ADD_FAILURE() << log.status().ToString();
@@ -178,7 +181,8 @@ bool FaultFixture::WaitForGenerations(int count, double timeout_s) {
 std::string FaultFixture::NewestCut() const {
   std::string cut;
   for (const RunLogEntry& entry : Log()) {
-    // The log, not a link or the newest folder: a folder may be of a cut that was never committed.
+    // Read from the log, not from a link or the newest folder: a folder may hold a cut that was
+    // never committed.
     if (entry.has_cut()) cut = entry.cut().cut();
   }
   return CheckpointsDir(RunDir()) + "/" + cut;
@@ -215,7 +219,8 @@ void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
   LoadTables(options, [&loaded](const LoadResult& result) { loaded.set_value(result.status); });
   const absl::Status status = loaded.get_future().get();
   ASSERT_TRUE(status.ok()) << status.ToString();
-  // No row of a key that is not a record. With this, counts of the known keys are counts of all.
+  // No row may belong to a key that is not a record's, so the counts of the known keys are all
+  // counts.
   EXPECT_EQ(tally->rows(), records);
 
   std::vector<uint64_t> keys;

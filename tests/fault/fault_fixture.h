@@ -18,8 +18,8 @@ namespace satrap {
 
 class FaultFixture : public RunFixture {
  protected:
-  // Writes a job of `records` synthetic records: 2 processes of each role, a cut every 0.3 s, the
-  // counting table. `more` is appended to its text. Returns its path.
+  // Writes a job of `records` synthetic records: 2 processes of each role, a cut every 40 steps,
+  // the counting table. `more` is appended to its text. Returns its path.
   std::string WriteCountingJob(int64_t records, const std::string& more = "");
 
   // The text of the counting table, with the id 1, for a test with a job of its own.
@@ -33,15 +33,15 @@ class FaultFixture : public RunFixture {
   // Leaves a run in RunDir() that has committed some cuts and was then killed with its launcher.
   void LeaveAKilledRun(const std::string& job, const std::vector<std::string>& args = {});
 
-  // Sends a signal to a role's process, and after SIGSTOP waits until it stands still. Fails the
-  // test if there is no such process for some seconds.
+  // Sends a signal to a role's process, and after SIGSTOP waits until it is stopped. Fails the test
+  // if there is no such process for some seconds.
   void Signal(const std::string& role, int index, int signal);
-  // Whether no process of the run is left, after waiting for it.
+  // Waits for the run's processes to end. Returns whether none is left.
   bool NobodyIsLeft() const;
 
   // The entries of the run's log.
   std::vector<RunLogEntry> Log() const;
-  // Wait until the log holds that many entries of the kind.
+  // Wait until the log holds `count` entries of this kind; false after `timeout_s`.
   bool WaitForCuts(int count, double timeout_s = 60);
   bool WaitForGenerations(int count, double timeout_s = 60);
   int Cuts() const;

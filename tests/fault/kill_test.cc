@@ -18,7 +18,9 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-const std::vector<std::string> kWithoutTimedCuts = {"--set", "checkpoint.every_seconds=0"};
+// And with steps enough that the launcher, which asks four times a second, sees it train.
+const std::vector<std::string> kWithoutCuts = {"--set", "checkpoint.every_steps=0", "--set",
+                                               "global_batch_size=128"};
 
 class KillTest : public FaultFixture, public ::testing::WithParamInterface<const char*> {};
 
@@ -36,8 +38,8 @@ TEST_P(KillTest, ARunGoesOnFromItsNewestCut) {
 
 TEST_P(KillTest, ARunWithoutACutBeginsAgain) {
   const std::string role = GetParam();
-  const Command run = StartRun(WriteCountingJob(kRecords), kWithoutTimedCuts);
-  // As soon as it trains: a fast machine is at the end before the second line of metrics.jsonl.
+  const Command run = StartRun(WriteCountingJob(kRecords), kWithoutCuts);
+  // Kills as soon as the run trains: a fast machine ends before the second line of metrics.jsonl.
   ASSERT_TRUE(
       WaitUntil([&] { return ReadFile(run.err_path).find("\ntraining") != std::string::npos; }, 60))
       << ReadFile(run.err_path);
@@ -71,8 +73,8 @@ INSTANTIATE_TEST_SUITE_P(EachPoint, KillPointTest,
                                            "WORKER_AFTER_UPDATE"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Between the halves of a step that is clipped as a whole, some processes have made it and others
-// have not. A sync run that goes on from its newest cut makes it again, from the same rows.
+// Between the halves of a step that is clipped as a whole, some processes have applied the step and
+// others have not. A sync run that continues from its newest cut repeats it, from the same rows.
 class ClippedStepTest : public FaultFixture, public ::testing::WithParamInterface<const char*> {
  protected:
   // The end of a run whose kill points are `more`.

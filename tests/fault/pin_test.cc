@@ -1,5 +1,5 @@
-// Commands that read the cuts of a run while it trains and replaces them: `checkpoint.keep: 1`
-// leaves a cut to live until the next one is committed. docs/operations.md, "Cuts, restarts,
+// Commands that read the cuts of a run while it trains and replaces them: with `checkpoint.keep: 1`
+// a cut exists only until the next one is committed. docs/operations.md, "Cuts, restarts,
 // stopping".
 
 #include <signal.h>
@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRecords = 4000;
 
-// It trains on until somebody stops it.
+// The run trains until somebody stops it.
 constexpr char kJob[] = R"(
 name: "replacing"
 global_batch_size: 64
@@ -78,7 +78,7 @@ class PinTest : public FaultFixture {
     FaultFixture::TearDown();
   }
   static bool IsThere(const std::string& cut) { return fs::exists(cut + "/manifest"); }
-  // The run commits so many further cuts.
+  // Waits until the run has committed `count` further cuts.
   bool WaitForMoreCuts(int count) { return WaitForCuts(Cuts() + count); }
 
   std::string job_;
@@ -109,7 +109,7 @@ TEST_F(PinTest, ARunThatReplacesItsCutsIsPredictedEvaluatedVerifiedAndBegunFrom)
 TEST_F(PinTest, APinnedCutStaysAndIsRemovedOnceItIsReadAndWhoReadsItForLongIsTold) {
   std::string cut;
   absl::StatusOr<std::unique_ptr<FileLock>> pin;
-  // The newest one may be replaced between these two lines.
+  // The newest cut may be replaced between these two lines.
   for (int attempt = 0; attempt < kReadsOfVanishingCuts && !pin.ok(); ++attempt) {
     cut = NewestCut();
     pin = PinCut(cut);
@@ -119,7 +119,8 @@ TEST_F(PinTest, APinnedCutStaysAndIsRemovedOnceItIsReadAndWhoReadsItForLongIsTol
   EXPECT_TRUE(IsThere(cut));
   const CommandEnd verified = Satrap({"checkpoint", "verify", cut});
   EXPECT_EQ(verified.exit_code, 0) << verified.err;
-  // What the run keeps, what it is writing or has just replaced, and the pinned one.
+  // At most the cut that the run keeps, one that it is writing, one that it has just replaced, and
+  // the pinned one.
   int folders = 0;
   for (const auto& entry : fs::directory_iterator(RunDir() + "/checkpoints")) {
     if (entry.is_directory() && !entry.is_symlink()) ++folders;
@@ -136,8 +137,8 @@ TEST_F(PinTest, APinnedCutStaysAndIsRemovedOnceItIsReadAndWhoReadsItForLongIsTol
   EXPECT_THAT(gone.err, HasSubstr("is not there any more"));
 }
 
-// The command line pins a cut that is named by itself before any role has been started, and until
-// the new run needs it no more.
+// If a cut is named by itself, the command line pins it before any role is started, and until the
+// new run no longer needs it.
 TEST_F(PinTest, ACutThatIsNamedByItselfIsBegunFromAlthoughItsRunGoesOn) {
   std::string cut;
   absl::StatusOr<std::unique_ptr<FileLock>> pin;
@@ -146,10 +147,10 @@ TEST_F(PinTest, ACutThatIsNamedByItselfIsBegunFromAlthoughItsRunGoesOn) {
     pin = PinCut(cut);
   }
   ASSERT_TRUE(pin.ok()) << pin.status();
-  // It takes its first cut when it is asked to stop.
+  // The new run takes its first cut when it is asked to stop.
   const Command begun = StartSatrap({"train", job_, "--init_from", cut, "--set",
                                      "checkpoint.every_seconds=0", "--run_dir", Path("begun")});
-  // Its command line has a pin of its own once it says where the run is.
+  // The new run's command line has a pin of its own once it says where the run is.
   ASSERT_TRUE(
       WaitUntil([&] { return ReadFile(begun.err_path).find("runs in") != std::string::npos; }, 60));
   pin->reset();

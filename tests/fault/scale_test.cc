@@ -1,4 +1,4 @@
-// Runs that grow and shrink under training: docs/consistency.md, "Generations".
+// Runs that grow and shrink while they train: docs/consistency.md, "Generations".
 
 #include <signal.h>
 
@@ -19,7 +19,7 @@ const std::vector<std::string> kReproducible = {"--set", "mode=SYNC", "--set", "
 
 class ScaleTest : public FaultFixture {
  protected:
-  // The digest of the model that a run makes to which nothing happens.
+  // The digest of the model of an undisturbed run.
   std::string UndisturbedDigest() {
     // One digest for all tests: the numbers of processes must not change it.
     static std::string digest;
@@ -91,7 +91,7 @@ TEST_F(ScaleTest, ASyncRunThatIsKilledAndScaledGetsTheModelOfAnUndisturbedOne) {
   EXPECT_EQ(ModelDigest(), undisturbed);
 }
 
-// No machine of a test has the programs and the card for it.
+// No test machine has the programs and the card that this needs.
 TEST_F(ScaleTest, ASizeThatCannotBeginIsNamedAndTheRunGoesOnAsItWas) {
   const Command run = StartRun(WriteCountingJob(kRecords), {"--set", "mode=HYBRID"});
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);

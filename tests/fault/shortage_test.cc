@@ -1,5 +1,4 @@
-// Processes that lack what their machine does not give them: docs/operations.md, the table of
-// causes.
+// Processes that lack a resource of their machine: docs/operations.md, the table of causes.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -23,10 +22,8 @@ using ::testing::Not;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-// No cut but the first ones of a run, so that each restart counts; batches so small that the run
-// lasts several times as long as the time to its first cut, on a fast machine, too.
-const std::vector<std::string> kFewCuts = {"--set", "checkpoint.every_seconds=2", "--set",
-                                           "global_batch_size=64"};
+// There are so many steps from one cut to the next that no restart gets as far, so each one counts.
+const std::vector<std::string> kFewCuts = {"--set", "checkpoint.every_steps=100"};
 
 pid_t ParentOf(pid_t pid) {
   const std::string status = ReadFile("/proc/" + std::to_string(pid) + "/status");
@@ -72,8 +69,8 @@ TEST_F(ShortageTest, ALoopbackThatIsDownIsToldBeforeAnythingStarts) {
                              Not(HasSubstr("generation"))));
 }
 
-// The processes of the first generation have their descriptors already. Those that are started from
-// then on have not, and no restart gives them any.
+// The processes of the first generation have their descriptors already. Those that are started
+// later lack them, and no restart provides them.
 TEST_F(ShortageTest, TooFewDescriptorsEndTheRunAtTheSecondTimeWithTheCure) {
   const Command run = StartRun(WriteCountingJob(kRecords), kFewCuts);
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);

@@ -1,5 +1,5 @@
-// The addresses that roles are given: of IPv6, and of NN workers hosts that are none. The test
-// starts the roles itself, as on several machines.
+// The addresses that roles are given: addresses of IPv6, and hosts of NN workers that do not exist.
+// The test starts the roles itself, as on several machines.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -36,7 +36,7 @@ std::vector<std::string> FreeAddresses(int count) {
     if (bind(sockets.back(), any, size) != 0 || getsockname(sockets.back(), any, &size) != 0) break;
     addresses.push_back(absl::StrCat("[::1]:", ntohs(address.sin6_port)));
   }
-  // Together, so that no port is given twice.
+  // Closed together, so that no port is returned twice.
   for (const int fd : sockets) close(fd);
   if (addresses.size() < static_cast<size_t>(count)) addresses.clear();
   return addresses;

@@ -60,7 +60,7 @@ constexpr char kInBatch[] = R"(
 
 class CandidatesTest : public RunFixture {
  protected:
-  // User u of 50 takes items of his group of five, of which there are ten.
+  // Each of 50 users takes the items of one group of five; there are ten groups.
   void WriteTrainData(int records = 4000) {
     std::string text;
     for (int i = 0; i < records; ++i) {
@@ -95,8 +95,8 @@ class CandidatesTest : public RunFixture {
   }
 };
 
-// No value changes, and SGD keeps no state, so the digest is that of which rows there are: those of
-// the items that were drawn, of which almost none is in the data.
+// No value changes, and SGD keeps no state, so the digest shows only which rows exist: those of the
+// items that were drawn, almost none of which are in the data.
 TEST_F(CandidatesTest, InSyncTheDrawsDoNotDependOnTheNumberOfNnWorkers) {
   WriteTrainData();
   std::string items;
@@ -128,7 +128,7 @@ TEST_F(CandidatesTest, AReproducibleRunHasTheSameBitsWithAnyNumberOfServices) {
                            {"embedding_ps.replicas=3", "embedding_worker.replicas=2",
                             "data_loader.replicas=2", "lanes=2"})),
             DigestOf(Train(job, "lanes", {"lanes=2"})));
-  // A run that goes on after a kill reads its list again, whatever has become of the file.
+  // A run that continues after a kill reads its own list again, whatever has happened to the file.
   const std::string killed = WriteRetrievalJob(
       absl::StrCat(kSampled, "kill_points { point: WORKER_AFTER_UPDATE visit: 40 } ",
                    "checkpoint { every_steps: 10 }"));
@@ -141,18 +141,18 @@ TEST_F(CandidatesTest, EveryLossLearnsInBothModes) {
     const char* name;
     const char* head;
     std::vector<std::string> sets;
-    double margin = 2;  // of the mean score of what was taken
+    double margin = 2;  // between the mean scores of taken items and of others
   };
   const Case cases[] = {
       {"sampled", kSampled, {}},
-      // Scores tend to the log of a probability, that of 5 items being log(.2); none is below -5.
+      // Scores tend to the log of a probability: log(.2) for each of 5 items. None is below -5.
       {"nce", kSampled, {"model.tasks[0].loss=NCE"}, .5},
       {"hybrid", kSampled, {"mode=HYBRID", "reproducible=false", "nn_worker.replicas=2"}},
       {"in_batch", kInBatch, {}},
       {"in_batch_hybrid", kInBatch, {"mode=HYBRID", "reproducible=false", "nn_worker.replicas=2"}},
       {"in_batch_device", kInBatch, {"nn_worker.device=HOST", "nn_worker.replicas=2"}},
   };
-  // A file of pairs that nobody has taken: of each user the items of another group.
+  // A file of pairs that nobody has taken: each user with the items of another group.
   std::string others;
   for (int user = 0; user < 50; ++user) {
     for (int i = 0; i < 5; ++i) {

@@ -1,5 +1,5 @@
-// Whole runs whose NN workers train on the host's device: as well as on the CPU, and on from what
-// either has saved.
+// Whole runs whose NN workers train on the host's device: they score as on the CPU, and they
+// continue from what either device has saved.
 
 #include <cctype>
 #include <filesystem>
@@ -35,7 +35,8 @@ int64_t NumberBehind(const std::string& message, const std::string& text) {
 
 class HostDeviceTest : public RunFixture {
  protected:
-  // The test AUC of a run in RUN that is the same on every device but for rounding.
+  // The test AUC of a run in the folder `run`, which is the same on every device except for
+  // rounding.
   double TestAuc(const std::string& job, const std::string& run, const std::string& device,
                  int ranks) {
     const CommandEnd end =
@@ -54,7 +55,7 @@ TEST_F(HostDeviceTest, OneAndTwoRanksReachTheCpusAuc) {
   EXPECT_NEAR(TestAuc(job, "one", "HOST", 1), cpu, 0.002);
   EXPECT_NEAR(TestAuc(job, "two", "HOST", 2), cpu, 0.002);
   EXPECT_THAT(ReadFile(Path("one/logs/nn_worker_0.log")), HasSubstr("trains on a device"));
-  // The model belongs to no device.
+  // The model can be scored on either device.
   for (const std::string device : {"CPU", "HOST"}) {
     const std::string report = Path(device + ".json");
     const CommandEnd evaluated =
@@ -64,7 +65,7 @@ TEST_F(HostDeviceTest, OneAndTwoRanksReachTheCpusAuc) {
     EXPECT_NEAR(JsonNumber(ReadFile(report), "test.auc"),
                 JsonNumber(ReadFile(Path("one.json")), "test.auc"), 1e-4);
   }
-  // And takes less memory to score with.
+  // Scoring takes less memory than training.
   const auto taken = [this](const std::string& run) {
     return NumberBehind(ReadFile(Path(run + "/logs/nn_worker_0.log")), "memory=\"");
   };
@@ -117,14 +118,14 @@ TEST_F(HostDeviceTest, WhatTheDeviceMustHoldIsKnownBefore) {
                                                   ", and each NN worker needs ", need, " bytes")));
   EXPECT_FALSE(fs::exists(Path("run"))) << "nothing was started";
 
-  // And no more than that is taken.
+  // The memory that `validate` names is enough.
   const CommandEnd enough =
       Satrap({"train", job, "--set", "nn_worker.device=HOST", "--set",
               absl::StrCat("nn_worker.device_memory_bytes=", need), "--run_dir", Path("run")});
   EXPECT_EQ(enough.exit_code, 0) << enough.err;
 }
 
-// Another generation would find the same device.
+// The run ends for good because another generation would find the same device.
 TEST_F(HostDeviceTest, ADeviceThatIsTooSmallAsAWholeEndsTheRunForGood) {
   const CommandEnd end =
       Satrap({"train", WriteJob(2000), "--set", "nn_worker.device=HOST", "--set",

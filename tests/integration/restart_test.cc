@@ -29,19 +29,20 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr double kSecondsToEnd = 30;
+constexpr double kSecondsToEnd = 60;
 
 class RestartTest : public RunFixture {
  protected:
   // Writes the resolved job that all roles of the following runs share. Its run folder is
   // Path("run"). It has no validation, so nothing is saved before the end. `train_samples` must
-  // last for some seconds: WaitUntilTraining waits for lines that come once a second.
+  // last for some seconds, on a fast machine, too: WaitUntilTraining waits for a line that comes
+  // after a second.
   void MakeJob(int64_t train_samples, const std::string& more) {
     const std::string job =
         WriteJob(train_samples, absl::StrCat(more, "\nrun_dir: \"", Path("run"), "\""));
-    const CommandEnd end =
-        Satrap({"validate", job, "--set", "embedding_worker.replicas=1", "--set",
-                "nn_worker.replicas=1", "--set", "data.synthetic.valid_samples=0"});
+    const CommandEnd end = Satrap(
+        {"validate", job, "--set", "embedding_worker.replicas=1", "--set", "nn_worker.replicas=1",
+         "--set", "data.synthetic.valid_samples=0", "--set", "global_batch_size=128"});
     ASSERT_EQ(end.exit_code, 0) << end.err;
     job_ = WriteFile("job.textproto", end.out);
   }
@@ -75,8 +76,8 @@ class RestartTest : public RunFixture {
     run_[name] = StartProgram(argv);
   }
 
-  // Starts the coordinator and all roles of the job but those of `left_out`: the next generation of
-  // the run in Path("run").
+  // Starts the coordinator and all roles of the job except `left_out`: the next generation of the
+  // run in Path("run").
   void StartGeneration(const std::string& left_out = "") {
     run_.clear();
     run_["coordinator"] = Start("deploy/coordinator/coordinator",
@@ -91,7 +92,7 @@ class RestartTest : public RunFixture {
     }
   }
 
-  // Starts another run in Path("run").
+  // Starts a new run in Path("run").
   void StartRun(const std::string& left_out = "") {
     fs::remove_all(Path("run"));
     fs::create_directories(Path("run"));
@@ -121,7 +122,7 @@ class RestartTest : public RunFixture {
   void ExpectFinished() {
     for (const auto& [name, command] : run_) {
       if (name == "coordinator") continue;
-      const CommandEnd end = WaitFor(command, 100);
+      const CommandEnd end = WaitFor(command, 300);
       EXPECT_EQ(end.exit_code, 0) << name << ": " << end.err;
     }
     const Command& coordinator = run_.at("coordinator");
@@ -129,8 +130,8 @@ class RestartTest : public RunFixture {
     EXPECT_EQ(WaitFor(coordinator, kSecondsToEnd).exit_code, 0) << AllLogs();
   }
 
-  // Waits until the generation has ended and every process has exited with 75 or, if that is an
-  // echo, 76, and has left the ending that its coordinator knows.
+  // Waits until the generation has ended: every process has exited with 75, or with 76 if its
+  // failure is an echo of another one, and has left the ending that its coordinator knows.
   void ExpectStartAgain() {
     for (const auto& [name, command] : run_) {
       const CommandEnd end = WaitFor(command, kSecondsToEnd);
@@ -241,7 +242,7 @@ TEST_F(RestartTest, AfterTheDeathOfAPsTheNextGenerationMakesTheUndisturbedModel)
   StartGeneration();
   ExpectFinished();
   EXPECT_EQ(DigestOfModel(), undisturbed);
-  // A generation of a run that has finished begins nothing.
+  // A generation of a run that has finished does nothing.
   StartGeneration();
   ExpectFinished();
   EXPECT_THAT(LogOf("nn_worker_0"), HasSubstr("the run has finished already"));
@@ -276,9 +277,10 @@ TEST_F(RestartTest, AProcessOfAnEarlierGenerationIsRefusedAndChangesNothing) {
     const Command stopped = run_.at(zombie);
     SendSignal(stopped.pid, SIGSTOP);
     KillRunExcept(zombie);
-    // A stopped server still holds its socket. Only the coordinator tells where members listen.
+    // A stopped server still holds its socket, so the new one listens elsewhere: members learn
+    // addresses only from the coordinator.
     listen_[zombie] = Address(zombie + "_again");
-    fs::remove(Path("run/metrics.jsonl"));  // that WaitUntilTraining waits for the next lines
+    fs::remove(Path("run/metrics.jsonl"));  // so that WaitUntilTraining waits for new lines
     StartGeneration();
     ASSERT_TRUE(WaitUntilTraining(Path("run"))) << AllLogs();
     SendSignal(stopped.pid, SIGCONT);

@@ -151,7 +151,7 @@ std::vector<pid_t> ProcessesWritingTo(const std::function<bool(const std::string
   return pids;
 }
 
-// Empty if the process is gone, or goes while it is read, which is no exception here.
+// Empty if the process is gone, or ends while its file is read, which throws no exception here.
 std::string CommandLineOf(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/cmdline"), std::ios::binary);
   std::ostringstream text;
@@ -248,7 +248,7 @@ CommandEnd RunFixture::Satrap(const std::vector<std::string>& args) {
 }
 
 std::vector<pid_t> RunFixture::ProcessesWith(const std::string& text) {
-  // All processes of the machine have the empty text, and callers kill what they get.
+  // Every command line contains the empty text, and callers kill what they get.
   CHECK(!text.empty());
   std::vector<pid_t> pids;
   std::error_code error;
@@ -303,8 +303,10 @@ bool RunFixture::WaitUntil(const std::function<bool()>& done, double timeout_s) 
 bool RunFixture::WaitUntilTraining(const std::string& run_dir) const {
   return WaitUntil(
       [&] {
+        // The ranks write such a line each second, so one that a fast machine ends soon has few.
         const std::string lines = ReadFile(run_dir + "/metrics.jsonl");
-        return std::count(lines.begin(), lines.end(), '\n') >= 2;
+        const size_t at = lines.find("\"event\":\"train\"");
+        return at != std::string::npos && lines.find('\n', at) != std::string::npos;
       },
       60);
 }

@@ -60,14 +60,14 @@ class RunFixture : public ::testing::Test {
   // The processes, other than this one, whose command line contains `text`. REQUIRES: text is not
   // empty
   static std::vector<pid_t> ProcessesWith(const std::string& text);
-  // Waits until none of them is left; false after `timeout_s`.
+  // Waits until no process whose command line contains `text` is left; false after `timeout_s`.
   static bool WaitUntilGone(const std::string& text, double timeout_s);
   // The processes of the roles of the run in `run_dir`, which its launcher has started: those whose
   // output goes into its logs. Their command lines do not name the run.
   static std::vector<pid_t> RoleProcesses(const std::string& run_dir);
-  // The one of a role, "nn_worker" 1; 0 if there is none at this moment.
+  // The process of a role, such as "nn_worker" 1; 0 if there is none at this moment.
   static pid_t RoleProcess(const std::string& run_dir, const std::string& role, int index);
-  // Waits until none of them is left; false after `timeout_s`.
+  // Waits until no process of the run's roles is left; false after `timeout_s`.
   static bool WaitUntilOver(const std::string& run_dir, double timeout_s);
   // Waits until `done` returns true; false after `timeout_s`. Calls `done` at each change of a file
   // below dir_, so it must depend on those alone.

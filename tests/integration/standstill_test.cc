@@ -13,14 +13,13 @@
 namespace satrap {
 namespace {
 
-// Longer than any silence that is put up with: 8 s of the coordinator and of members, 30 s of
-// calls.
+// Longer than any silence that is tolerated: 8 s of the coordinator and of members, 30 s of calls.
 constexpr double kStandstillSeconds = 36;
 
 class StandstillTest : public RunFixture {
  protected:
-  // The command lines of the launcher and the coordinator name the run's folder, those of the roles
-  // the folder of its sockets.
+  // The command lines of the launcher and the coordinator name the run's folder; those of the roles
+  // name the folder of its sockets.
   std::vector<pid_t> ProcessesOfRun() const {
     const std::string sockets = std::filesystem::read_symlink(Path("run/sockets")).string();
     std::set<pid_t> pids;

@@ -97,7 +97,7 @@ TEST_F(TrainTest, WhereStdoutIsForAProgramTheReportForPeopleGoesToStderr) {
   EXPECT_THAT(end.err, HasSubstr(ReadFile(Path("run/report.txt"))));
 }
 
-// As `satrap train JOB 2>&1 | head -1`, whose reader has gone when the second line comes.
+// As `satrap train JOB 2>&1 | head -1`, whose reader is gone when the second line comes.
 TEST_F(TrainTest, ARunWhoseProgressNobodyReadsAnyMoreTrainsOnToItsEnd) {
   const Command command = StartProgram({"bash", "-c", R"(set -o pipefail; "$@" 2>&1 | head -n 1)",
                                         "bash", ProgramPath("deploy/satrap_cli"), "--install_dir=.",
@@ -186,7 +186,7 @@ TEST_F(TrainTest, AModelSavedBeforeAKillIsWhole) {
   const Command command = StartSatrap({"train", job, "--run_dir", Path("run")});
   ASSERT_TRUE(WaitUntil([&] { return fs::exists(Path("run/checkpoints/best")); }, 60));
   SendSignal(command.pid, SIGKILL);
-  WaitFor(command, 10);
+  WaitFor(command, 60);
   const CommandEnd evaluated = Satrap(
       {"evaluate", Path("run"), "--run_dir", Path("evaluation"), "--report", Path("e.json")});
   EXPECT_EQ(evaluated.exit_code, 0) << evaluated.err;
@@ -271,7 +271,7 @@ TEST_F(TrainTest, PredictWritesOneProbabilityARecordInOrder) {
   EXPECT_EQ(scores[2], scores[0]);
   EXPECT_EQ(lines[3], "nan");
   EXPECT_EQ(scores[4], scores[0]) << "the label plays no part";
-  // Behind the other one in the order of names, and the first in the order of the command.
+  // By name this file comes after the other one, but in the command it comes first.
   const std::string first = WriteFile("z.csv", "1,a\n0,b\n");
   const CommandEnd both = Satrap(
       {"predict", Path("run"), first, Path("score.csv"), "--run_dir", Path("predictions of two")});
@@ -332,7 +332,8 @@ TEST_F(TrainTest, VectorsThatPredictWritesAreRankedByRetrieve) {
   ASSERT_EQ(user_vectors.exit_code, 0) << user_vectors.err;
   EXPECT_THAT(user_vectors.out, ::testing::EndsWith("nan\tnan\tnan\n"));
   WriteFile("user_vectors", user_vectors.out);
-  // Several outputs of a record stand one after another, and inputs of the model are outputs, too.
+  // Several outputs of a record are printed one after another, and inputs of the model are outputs,
+  // too.
   const CommandEnd both =
       Satrap({"predict", Path("run"), Path("users.csv"), "--output", "user.embedding", "--output",
               "user_vector", "--run_dir", Path("p3")});
@@ -378,7 +379,7 @@ TEST_F(TrainTest, VectorsThatPredictWritesAreRankedByRetrieve) {
   EXPECT_THAT(ReadFile(Path("top")), ::testing::MatchesRegex("u0\ti[02]\ti[02]\t(.|\n)*"));
   const CommandEnd missing = Satrap({"retrieve", Path("user_vectors"), Path("item_vectors")});
   EXPECT_EQ(missing.exit_code, 1);
-  EXPECT_THAT(missing.err, HasSubstr("retrieve needs --users FILE"));
+  EXPECT_THAT(missing.err, HasSubstr("--users is missing; give --users FILE"));
 }
 
 TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {
@@ -394,7 +395,7 @@ TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {
   EXPECT_THAT(running.out, HasSubstr("nn_worker 1"));
   EXPECT_THAT(running.out, HasSubstr("metrics at http://127.0.0.1:"));
   SendSignal(command.pid, SIGINT);
-  const CommandEnd stopped = WaitFor(command, 10);
+  const CommandEnd stopped = WaitFor(command, 60);
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
   EXPECT_THAT(stopped.err, HasSubstr("no work is lost; `satrap resume "));
   EXPECT_TRUE(RoleProcesses(Path("run")).empty());
@@ -414,13 +415,14 @@ TEST_F(TrainTest, CutsOfARunAreTakenListedInspectedAndVerified) {
   const CommandEnd stop = Satrap({"stop", Path("run")});
   EXPECT_EQ(stop.exit_code, 0) << stop.err;
   EXPECT_THAT(stop.out, HasSubstr("has stopped; no work is lost; `satrap resume "));
-  EXPECT_EQ(WaitFor(command, 10).exit_code, 0);
+  EXPECT_EQ(WaitFor(command, 60).exit_code, 0);
   EXPECT_THAT(Satrap({"checkpoint", "list", Path("run")}).out, HasSubstr("latest\n"));
   const CommandEnd inspected = Satrap({"checkpoint", "inspect", Path("run/checkpoints/latest")});
   EXPECT_THAT(inspected.out, HasSubstr("embedding dim 4 adagrad, linear dim 1 adagrad"));
   EXPECT_EQ(Satrap({"checkpoint", "verify", Path("run")}).exit_code, 0);
   EXPECT_EQ(Satrap({"checkpoint", Path("run")}).exit_code, 1) << "nothing runs";
-  // An end that the run has passed would end it for good. The refusal names its step.
+  // A max_steps that the run has passed is refused, because it would end the run for good. The
+  // error names the run's step.
   const CommandEnd refused = Satrap({"resume", Path("run"), "--set", "max_steps=1"});
   EXPECT_EQ(refused.exit_code, 1);
   const std::string least = "max_steps: must be at least ";

@@ -18,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The same batches in every epoch, and the model of the last step.
+// Every epoch has the same batches, and the model is that of the last step.
 constexpr char kSameBatches[] = R"(
   mode: SYNC
   reproducible: true
@@ -77,7 +77,7 @@ TEST_F(WarmStartTest, ARunThatTakesEverythingGoesOnAsALongerOne) {
               AllOf(HasSubstr("begins with a model"), HasSubstr("dense_optimizer_state=true"),
                     Not(HasSubstr("begins anew"))));
 
-  // Without the state the rate warms up: the steps are others.
+  // Without the state the rate warms up again, so the steps differ.
   const std::string warm =
       Train("warm", {"data.shuffle_rows=0", "warm_start.optimizer_state=false"}, "first");
   EXPECT_GT(std::abs(JsonNumber(warm, "test.logloss") - JsonNumber(longer, "test.logloss")), 1e-9);
@@ -89,7 +89,7 @@ TEST_F(WarmStartTest, TakesOnlyWhatIsNamed) {
   Train("first", {});
   const std::string report = Train("second", {"warm_start.only=deep/*", "max_steps=1"}, "first");
   EXPECT_THAT(LogOfRank0("second"), HasSubstr("dense_optimizer_state=true"));
-  // Rows of one batch, and not of 5000 samples.
+  // The tables have the rows of one batch, not of 5000 samples.
   EXPECT_LT(JsonNumber(report, "tables.rows"), 19 + 19 + 99);
   const CommandEnd misspelt = Satrap(Args("third", {"warm_start.only=dep/*"}, "first"));
   EXPECT_EQ(misspelt.exit_code, 1);
@@ -135,7 +135,7 @@ TEST_F(WarmStartTest, SaysByTableAndFeatureWhatWasTakenAndWhichFieldJoinsARename
   EXPECT_THAT(err_ + out_, Not(HasSubstr("feature city")));
 }
 
-// The rates are 0 but for rounding from some validation on, so no later one is better.
+// From some validation on the rates are 0 except for rounding, so no later validation is better.
 TEST_F(WarmStartTest, RatesFallOnAPlateauAndTheRunEnds) {
   const std::vector<std::string> sets = {
       "epochs=20",
@@ -152,7 +152,7 @@ TEST_F(WarmStartTest, RatesFallOnAPlateauAndTheRunEnds) {
   EXPECT_THAT(ReadFile(Path("plateau/metrics.jsonl")), HasSubstr("\"learning_rate_factor\":0.1"));
 }
 
-// Both the reductions and what a run owes to its model are in its cuts.
+// A run's cuts keep both the reductions of its rates and what it takes from its first model.
 TEST_F(WarmStartTest, ARestartInTheMiddleGivesTheSameBits) {
   Train("first", {});
   std::vector<std::string> sets = {

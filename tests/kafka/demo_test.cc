@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 class KafkaDemo : public RunFixture {
  protected:
-  // Whether there is no broker to start. The script says so only where it is not required.
+  // Whether there is no broker to start. The script says so only where a broker is not required.
   static bool IsNotInstalled(const CommandEnd& end) {
     return end.err.find("there is no Kafka broker to start") != std::string::npos;
   }
@@ -30,7 +30,7 @@ TEST_F(KafkaDemo, TrainsForSomeTimeAndLeavesNothingRunning) {
   EXPECT_THAT(end.out, ContainsRegex("samples/s +[0-9,]+ +[0-9,]+"));
   EXPECT_THAT(end.out, ContainsRegex("embedding_ps 0, rows +[0-9.]+ .?B"));
   EXPECT_THAT(ReadFile(Path("run/metrics.jsonl")), HasSubstr("\"generation\":1"));
-  EXPECT_TRUE(WaitUntilGone(Path("run"), 10)) << "broker and producer end with the demo";
+  EXPECT_TRUE(WaitUntilGone(Path("run"), 60)) << "broker and producer end with the demo";
 }
 
 }  // namespace

@@ -1,10 +1,8 @@
 #include "tests/kafka/kafka_broker.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,9 +25,9 @@ namespace satrap {
 namespace {
 
 constexpr char kScript[] = "tests/kafka/broker";
-// The script's exit code for what is not installed.
+// The script's exit code when something is not installed.
 constexpr int kNotInstalled = 3;
-// Java on a machine that builds at the same time.
+// Enough for Java on a machine that builds at the same time.
 constexpr int64_t kStartMs = 120000;
 
 std::string ReadFile(const std::string& path) {
@@ -40,21 +38,11 @@ std::string ReadFile(const std::string& path) {
 }  // namespace
 
 std::vector<int> FreePorts(size_t count) {
-  std::vector<int> sockets;
+  FILE* const pipe = popen(absl::StrCat(kScript, " --ports ", count).c_str(), "r");
+  CHECK(pipe != nullptr) << kScript;
   std::vector<int> ports;
-  for (size_t i = 0; i < count; ++i) {
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    CHECK(bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0) << "no port is free";
-    CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0) << "no port";
-    sockets.push_back(fd);
-    ports.push_back(ntohs(address.sin_port));
-  }
-  // Only now, so that no port is given twice.
-  for (const int fd : sockets) close(fd);
+  for (int port = 0; std::fscanf(pipe, "%d", &port) == 1;) ports.push_back(port);
+  CHECK(pclose(pipe) == 0 && ports.size() == count) << "no ports are free";
   return ports;
 }
 
@@ -104,7 +92,7 @@ bool KafkaBroker::StartProcess() {
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ == 0) {
-    // Between fork and exec only calls that are safe in a signal handler.
+    // Between fork and exec only calls that are safe in a signal handler are allowed.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(126);
     dup2(log, 1);
     dup2(log, 2);
@@ -147,7 +135,7 @@ void KafkaBroker::MakeTopic(const std::string& topic, int partitions,
                             const std::map<std::string, std::string>& settings) {
   const absl::Status status = admin_->CreateTopic(topic, partitions, settings);
   CHECK(status.ok()) << status;
-  // The controller has confirmed it; the broker itself learns of it a moment later.
+  // The controller has confirmed the topic, but the broker itself learns of it a moment later.
   const auto cluster = KafkaCluster::Connect(Config(""));
   CHECK(cluster.ok()) << cluster.status();
   const int64_t deadline_ms = MonotonicMs() + kStartMs;

@@ -32,10 +32,10 @@ namespace satrap {
 class KafkaBroker {
  public:
   // Starts a broker and waits until it answers. `properties` ("NAME=VALUE") override its settings;
-  // if they change its listeners, `address` is that of the one without login and TLS.
+  // if they change its listeners, `address` is that of the listener without login and TLS.
   static std::unique_ptr<KafkaBroker> Start(const std::vector<std::string>& properties = {},
                                             const std::string& address = "");
-  // Kills it.
+  // Kills the broker.
   ~KafkaBroker();
 
   const std::string& address() const { return address_; }  // HOST:PORT
@@ -47,15 +47,15 @@ class KafkaBroker {
   // Makes a topic, and returns when the broker knows it.
   void MakeTopic(const std::string& topic, int partitions,
                  const std::map<std::string, std::string>& settings = {});
-  // The same with a name that no other test has, which it returns.
+  // As MakeTopic, with a name that no other test has. Returns the name.
   std::string NewTopic(int partitions, const std::map<std::string, std::string>& settings = {});
   KafkaAdmin& admin() { return *admin_; }
   // Writes messages to one partition, one after another, and waits for the broker.
   void Produce(const KafkaPartition& partition, const std::vector<std::string>& values);
 
-  // SIGKILL. The broker's data stays.
+  // Kills the broker with SIGKILL. Its data stays.
   void Kill();
-  // Starts it again where it was, and waits until it answers.
+  // Starts the broker again at the same address, and waits until it answers.
   void Restart();
 
  private:

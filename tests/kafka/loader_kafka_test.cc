@@ -1,4 +1,4 @@
-// A loader that reads topics of a real broker: gaps, transactions, several lines a message, dead
+// A loader that reads topics of a real broker: gaps, transactions, several lines per message, dead
 // letters, expired offsets, and a partition that is added while it reads.
 
 #include <gmock/gmock.h>
@@ -128,7 +128,7 @@ class LoaderKafkaTest : public testing::Test {
     for (const float x : NumbersOf(part)) numbers->insert(x);
     Consume(part, ledger);
   }
-  // Lines with the numbers [from, to), three a message.
+  // Lines with the numbers [from, to), three per message.
   static std::vector<std::string> Messages(int from, int to) {
     std::vector<std::string> messages;
     for (int i = from; i < to; ++i) {
@@ -257,7 +257,8 @@ TEST_F(LoaderKafkaTest, BadRecordsAreInTheDeadLetterTopicWhenTheirPartComes) {
 TEST_F(LoaderKafkaTest, BadRecordsThatAreTooLargeForTheDeadLetterTopicAreShortened) {
   const std::string topic = broker_->NewTopic(1, {{"max.message.bytes", "4000000"}});
   const std::string dead = broker_->NewTopic(1, {{"max.message.bytes", "20000"}});
-  // One is more than the client sends, one more than the topic takes; many small ones are neither.
+  // The first is larger than the client sends, the second larger than the topic accepts. The many
+  // small ones are neither.
   std::vector<std::string> values = {std::string(900000, 'x'), std::string(50000, 'y')};
   for (int i = 0; i < 300; ++i) values.push_back(std::string(400, 'z'));
   values.push_back("1,6");

@@ -277,11 +277,11 @@ TEST_F(PartitionReaderTest, ExpiredOffsetsAreAnErrorThatNamesWhatWasWantedAndFou
   ASSERT_TRUE(reader->lost(0).has_value());
   EXPECT_EQ(reader->lost(0)->wanted, 10);
   EXPECT_EQ(reader->lost(0)->found, 50);
-  // The error stays, and the other partition is read.
+  // The error stays, but the other partition is read.
   MessageBatch batch;
   EXPECT_EQ(reader->Read(0, 10, &batch), status);
   EXPECT_EQ(ReadToEnd(reader.get(), 1).size(), 100u);
-  // A reader from what was found goes on.
+  // A reader that begins at the offset that was found goes on.
   EXPECT_EQ(ReadToEnd(Open({{partition, 50}}).get(), 0).size(), 50u);
 }
 
@@ -305,7 +305,7 @@ TEST_F(PartitionReaderTest, APartitionThatIsNotReadFillsItsShareAndHoldsUpNoOthe
   config.set_queue_bytes(4 << 20);
   auto reader = Open(config, {{{topic, 0}, 0}, {{topic, 1}, 0}});
   EXPECT_EQ(ReadToEnd(reader.get(), 1).size(), values.size());
-  // A share of 2 MB, and one fetch answer of at most 1 MB over it.
+  // The queue has a share of 2 MB, and one fetch answer of at most 1 MB may exceed it.
   EXPECT_GT(reader->queued_messages(0), 0u);
   EXPECT_LE(reader->queued_messages(0), (size_t{3} << 20) / 10000 + 1);
   EXPECT_EQ(ReadToEnd(reader.get(), 0).size(), values.size());
@@ -328,7 +328,7 @@ TEST_F(PartitionReaderTest, AQueueThatWasFullIsFilledAgainWhenItRunsLow) {
       reader->Wait({}, absl::Milliseconds(5));
     }
     ++refills;
-    // What librdkafka makes of it alone is a second.
+    // Left to itself, librdkafka takes a second.
     late += MonotonicMs() - begin_ms > 500 ? 1 : 0;
     while (reader->queued_messages(0) > 30) {
       MessageBatch batch;

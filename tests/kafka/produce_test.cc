@@ -19,7 +19,7 @@
 #include "data_loader/parser/record_parser.h"
 #include "data_loader/synthetic/click_log.h"
 #include "data_loader/testing/temp_dir.h"
-#include "deploy/coordinator/kafka_topic_source.h"
+#include "deploy/coordinator/topics/kafka_topic_source.h"
 #include "tests/kafka/kafka_broker.h"
 
 namespace satrap {
@@ -199,8 +199,8 @@ TEST_F(KafkaProduceTest, ARateIsKept) {
   EXPECT_GE(MonotonicMs() - begin_ms, 1000);
 }
 
-// A broker whose second listener tells clients a name that does not resolve, as one in a container
-// or behind an address of a cloud may. The first one is for whoever makes the topic.
+// A broker whose second listener gives clients a name that does not resolve, as one in a container
+// or behind an address of a cloud may. The first listener is for making the topic.
 class UnresolvedBrokerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -220,7 +220,8 @@ class UnresolvedBrokerTest : public testing::Test {
     topic_ = broker_->NewTopic(1);
     kafka_.add_brokers(named_);
   }
-  // Names the host that failed, and where it comes from, within the time that is promised.
+  // Expects an error, within the time that is promised, that names the host that failed and where
+  // its name comes from.
   void ExpectNamed(const std::function<absl::Status()>& ask) const {
     const int64_t begin_ms = MonotonicMs();
     const absl::Status status = ask();
@@ -250,7 +251,7 @@ TEST_F(UnresolvedBrokerTest, IsNamedByWhoeverWritesAndReads) {
   synthetic.topic = topic_;
   synthetic.format.add_vocabulary_sizes(5);
   ExpectNamed([&] { return ProduceSynthetic(synthetic, [](uint64_t) { return true; }); });
-  // As the coordinator of a run that begins.
+  // Asks as the coordinator of a new run does.
   KafkaTopicSource source;
   ExpectNamed([&] { return source.Ranges(kafka_, {KafkaPartition{topic_, 0}}).status(); });
 }

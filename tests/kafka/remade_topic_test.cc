@@ -31,8 +31,8 @@ std::vector<std::string> Numbered(int count, const std::string& prefix) {
   return values;
 }
 
-// The reader looks for the leader of a partition seldom, so that it finds the new topic only when
-// that has as many messages as it knows of the old one, and goes on without a gap.
+// The reader seldom looks for the leader of a partition. So it finds the new topic only when that
+// has as many messages as the reader knows of the old one, and could go on without a gap.
 class RemadeTopicTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { broker_ = KafkaBroker::Start().release(); }
@@ -57,7 +57,7 @@ class RemadeTopicTest : public testing::Test {
     CHECK(reader.ok()) << reader.status();
     reader_ = *std::move(reader);
   }
-  // Reads until so many messages were given, or an error has come.
+  // Reads until `count` messages were delivered, or an error has come.
   absl::Status Read(size_t count) {
     const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
     absl::Status status;
@@ -90,7 +90,7 @@ class RemadeTopicTest : public testing::Test {
     }
     reader_.reset();
   }
-  // In the place of the topic there is one of the same name with other messages, and more of them.
+  // Replaces the topic by one of the same name with other messages, and more of them.
   void MakeAnew() {
     CHECK_OK(broker_->admin().DeleteTopic(topic_));
     const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
@@ -146,7 +146,7 @@ TEST_F(RemadeTopicTest, IsNoneIfMessagesHaveExpiredOnly) {
   ASSERT_TRUE(broker_->admin().DeleteRecords({{topic_, 0}, 50}).ok());
   broker_->Produce({topic_, 0}, Numbered(10, "more"));
   ASSERT_TRUE(Read(10).ok());
-  // Looks come, and find nothing to complain of.
+  // The reader checks the topic meanwhile, and must find nothing wrong.
   const int64_t begin_ms = MonotonicMs();
   while (MonotonicMs() - begin_ms < 2 * PartitionGuard::kFirstLookMs) {
     reader_->Wait({0}, absl::Milliseconds(100));

@@ -28,13 +28,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
+#include "common/flags/flags.h"
 #include "common/kafka/partition_reader.h"
 #include "common/kafka/producer.h"
 #include "common/thread/clock.h"
@@ -51,6 +50,15 @@ struct Options {
   int queue_mib = 16;
   int rows = 4000000;
   int rounds = 3;
+
+  std::vector<Flag> Table() {
+    return {
+        NumberFlag("lines_per_message", "N", "(default: 1)", &lines_per_message, 1),
+        NumberFlag("queue_mib", "N", "of the client's queue (default: 16)", &queue_mib, 1),
+        NumberFlag("rows", "N", "lines of the file and the topic (default: 4000000)", &rows, 1),
+        NumberFlag("rounds", "N", "over both (default: 3)", &rounds, 1),
+    };
+  }
 };
 
 // Pins this thread, and all threads and processes that it starts later.
@@ -99,7 +107,7 @@ int64_t WriteTopic(const KafkaBroker& broker, const std::string& topic, const st
   return messages;
 }
 
-// What a loader of one thread has for a stream from a topic.
+// What a loader with one thread uses to make batches of a topic.
 class TopicParser {
  public:
   TopicParser(const JobConfig& job, const std::string& topic, int64_t messages)
@@ -223,21 +231,8 @@ int Run(const Options& options) {
 
 int main(int argc, char** argv) {
   satrap::Options options;
-  for (int i = 1; i < argc; ++i) {
-    absl::string_view arg = argv[i];
-    const bool known =
-        (absl::ConsumePrefix(&arg, "--lines_per_message=") &&
-         absl::SimpleAtoi(arg, &options.lines_per_message)) ||
-        (absl::ConsumePrefix(&arg, "--queue_mib=") && absl::SimpleAtoi(arg, &options.queue_mib)) ||
-        (absl::ConsumePrefix(&arg, "--rows=") && absl::SimpleAtoi(arg, &options.rows)) ||
-        (absl::ConsumePrefix(&arg, "--rounds=") && absl::SimpleAtoi(arg, &options.rounds));
-    const bool positive = options.lines_per_message > 0 && options.queue_mib > 0 &&
-                          options.rows > 0 && options.rounds > 0;
-    if (known && positive) continue;
-    std::fprintf(stderr,
-                 "usage: topic_benchmark [--lines_per_message=N] [--queue_mib=N] [--rows=N] "
-                 "[--rounds=N]\n");
-    return 2;
-  }
+  const auto code =
+      satrap::TakeProgramFlags(argc, argv, "usage: topic_benchmark [FLAGS]", options.Table());
+  if (code.has_value()) return *code;
   return satrap::Run(options);
 }

@@ -38,7 +38,7 @@ struct Victim {
   int index = 0;
 };
 
-// Each process as often as any other, in rounds that the seed shuffles.
+// Draws each process as often as any other, in rounds that the seed shuffles.
 std::vector<Victim> DrawVictims() {
   std::mt19937_64 random(static_cast<uint64_t>(flags.seed));
   std::vector<Victim> round = {{"data_loader", 0},  {"data_loader", 1}, {"embedding_ps", 0},
@@ -79,7 +79,7 @@ class TopicChaosTest : public TopicRunFixture {
     }
     const int generations = Generations();
     Signal(victim.role, victim.index, SIGKILL);
-    // Else the next kill may hit what this one has ended already.
+    // Otherwise the next kill might hit a process that has already ended because of this one.
     ASSERT_TRUE(WaitForGenerations(generations + 1)) << "nobody has begun again";
   }
 
@@ -102,7 +102,7 @@ TEST_F(TopicChaosTest, EveryGoodMessageIsTrainedOnceAndEveryBadOneIsADeadLetter)
       ASSERT_TRUE(broker_->admin().AddPartitions(topic_, kPartitions + 1).ok());
       Write(kPartitions + 1, flags.records - written_);
     }
-    // By progress, so that work lies between all of them.
+    // Kills depend on progress, so that there is work between any two of them.
     const int64_t due = flags.records * static_cast<int64_t>(k) / flags.kills;
     ASSERT_TRUE(WaitUntil([&] { return Consumed(topic_) >= due && Cuts() > 0; }, 120))
         << Consumed(topic_) << " of " << due << "\n"

@@ -40,7 +40,7 @@ model {
   layers { name: "logit" inputs: [ "linear", "tally" ] add {} }
 }
 dense_optimizer { learning_rate: 0.01 adam {} }
-checkpoint { every_seconds: 0.3 }
+checkpoint { every_seconds: 0.3 every_steps: 40 }
 data_loader { replicas: 2 }
 embedding_worker { replicas: 2 }
 embedding_ps { replicas: 2 }

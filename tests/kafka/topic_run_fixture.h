@@ -38,10 +38,10 @@ class TopicRunFixture : public FaultFixture {
   std::string WriteTopicJob(const std::string& topic, const std::string& more,
                             const std::string& more_of_job = "");
 
-  // The messages of `topic` after which the run's group has committed, all partitions together:
-  // what the newest cuts hold.
+  // The number of messages of `topic` that the run's group has committed, over all partitions:
+  // those that the newest cuts hold.
   static int64_t Consumed(const std::string& topic);
-  // Waits until that is all that the broker has.
+  // Waits until Consumed(topic) is all that the broker has.
   bool WaitUntilConsumed(const std::string& topic, double timeout_s = 120) const;
 
   // Key and header `reason` of all messages of a topic of dead letters.

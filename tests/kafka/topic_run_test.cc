@@ -34,7 +34,7 @@ TEST_F(TopicRunTest, ABoundedTopicIsTrainedOnceThroughTheDeathsOfALoaderAndOfThe
   broker_->Kill();
   Signal("data_loader", 1, SIGKILL);
   broker_->Restart();
-  // Behind the run's end: not a part of it.
+  // These records come after the run's end, so they are not part of it.
   Produce(topic, 4, kRecords, kRecords + 1000);
   ExpectFinished(WaitFor(run, kSecondsToEnd), kRecords);
   EXPECT_EQ(Generations(), 2);
@@ -64,7 +64,7 @@ TEST_F(TopicRunTest, ARunWithoutEndTrainsWhatComesAndPartitionsThatAreAddedUntil
   ExpectEachRecordTrained(20000);
   EXPECT_TRUE(NobodyIsLeft());
 
-  // The next life goes on after what is trained, with all three partitions.
+  // The next life continues after the records that were trained, with all three partitions.
   Produce(topic, 3, 20000, 30000);
   const Command resumed = StartSatrap({"resume", RunDir()});
   ASSERT_TRUE(WaitUntilConsumed(topic)) << ReadFile(resumed.err_path);
@@ -124,7 +124,7 @@ TEST_F(TopicRunTest, AbortedAndOpenTransactionsAreNotTrained) {
       producer.Abort();
     }
   }
-  // Still open when the run begins: its messages lie after the end.
+  // This transaction is still open when the run begins, so its messages lie after the run's end.
   producer.Begin();
   for (int i = 0; i < 100; ++i) producer.Send(partition, LineOf(2000000 + i));
   producer.Flush();
@@ -151,7 +151,7 @@ TEST_F(TopicRunTest, ACompactedTopicIsTrainedOnceAcrossItsGaps) {
     message.key = key_text;
     message.value = value;
     ASSERT_TRUE((*producer)->Send(message).ok());
-    // A segment must hold what is written at once.
+    // A segment must have room for everything that is written at once.
     if (++sent % 100 == 0) {
       ASSERT_TRUE((*producer)->Flush(absl::Seconds(60)).ok());
     }
@@ -180,7 +180,7 @@ TEST_F(TopicRunTest, OffsetsThatAreGoneEndTheRunOrAreSkippedIfTheJobSaysSo) {
   ASSERT_TRUE(WaitUntilConsumed(topic)) << ReadFile(run.err_path);
   EXPECT_EQ(Satrap({"stop", RunDir()}).exit_code, 0);
   EXPECT_EQ(WaitFor(run, kSecondsToEnd).exit_code, 0);
-  // What comes while the run stands still expires before it goes on.
+  // These messages arrive while the run is stopped, and expire before it continues.
   Produce(topic, 1, 10 * kRecords, 10 * kRecords + 5000);
   ASSERT_TRUE(broker_->admin().DeleteRecords({{topic, 0}, kRecords + 5000}).ok());
   Produce(topic, 1, kRecords, kRecords + 1000);
@@ -197,7 +197,7 @@ TEST_F(TopicRunTest, OffsetsThatAreGoneEndTheRunOrAreSkippedIfTheJobSaysSo) {
   EXPECT_EQ(Satrap({"stop", RunDir()}).exit_code, 0);
   EXPECT_EQ(WaitFor(resumed, kSecondsToEnd).exit_code, 0);
   EXPECT_TRUE(NobodyIsLeft());
-  // What lies before the gap and after it, and nothing of it.
+  // The records before and after the gap were trained, and none in it.
   ExpectEachRecordTrained(kRecords + 1000);
 }
 

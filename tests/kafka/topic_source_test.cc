@@ -1,4 +1,5 @@
-// The coordinator's questions to a real broker: what start and end of a job become.
+// What the coordinator asks of a real broker: the offsets that the start and the end of a job
+// become.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,8 +14,8 @@
 #include "common/kafka/cluster.h"
 #include "common/kafka/producer.h"
 #include "common/thread/clock.h"
-#include "deploy/coordinator/kafka_topic_source.h"
-#include "deploy/coordinator/topic_resolution.h"
+#include "deploy/coordinator/topics/kafka_topic_source.h"
+#include "deploy/coordinator/topics/topic_resolution.h"
 #include "tests/kafka/kafka_broker.h"
 #include "tests/kafka/transactions.h"
 
@@ -165,8 +166,9 @@ TEST_F(TopicSourceTest, ABrokerThatComesBackIsAskedAgain) {
   EXPECT_EQ(away.code(), absl::StatusCode::kUnavailable) << away;
   broker_->Restart();
   absl::Status back = CheckTopics(stream_, known, &source);
-  // The first question may meet the connection that has broken.
-  for (int i = 0; i < 10 && absl::IsUnavailable(back); ++i) {
+  // The first request may meet the connection that has broken.
+  const int64_t deadline_ms = MonotonicMs() + 60000;
+  while (absl::IsUnavailable(back) && MonotonicMs() < deadline_ms) {
     back = CheckTopics(stream_, known, &source);
   }
   EXPECT_TRUE(back.ok()) << back;

@@ -25,6 +25,10 @@ class TransactionalProducer {
     CHECK(rd_kafka_conf_set(conf, "transactional.id", id.c_str(), text, sizeof(text)) ==
           RD_KAFKA_CONF_OK)
         << text;
+    // A test leaves one open while a run trains; after this time the broker aborts it.
+    CHECK(rd_kafka_conf_set(conf, "transaction.timeout.ms", kOpenMs, text, sizeof(text)) ==
+          RD_KAFKA_CONF_OK)
+        << text;
     client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
     CHECK(client_ != nullptr) << text;
     Check(rd_kafka_init_transactions(client_, kLimitMs));
@@ -41,19 +45,20 @@ class TransactionalProducer {
         RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()), RD_KAFKA_V_END);
     CHECK(error == RD_KAFKA_RESP_ERR_NO_ERROR) << rd_kafka_err2str(error);
   }
-  // Until the broker has what was sent, whatever becomes of it.
+  // Waits until the broker has what was sent, whether or not it will be committed.
   void Flush() {
     CHECK(rd_kafka_flush(client_, kLimitMs) == RD_KAFKA_RESP_ERR_NO_ERROR) << "flush";
   }
   void Commit() { Check(rd_kafka_commit_transaction(client_, kLimitMs)); }
   void Abort() {
-    // Else messages that are still in the queue would be dropped, and leave no gap.
+    // Flushed first: messages that are still in the queue would be dropped, and leave no gap.
     Flush();
     Check(rd_kafka_abort_transaction(client_, kLimitMs));
   }
 
  private:
   static constexpr int kLimitMs = 60000;
+  static constexpr char kOpenMs[] = "600000";
   static void Check(rd_kafka_error_t* error) {
     CHECK(error == nullptr) << rd_kafka_error_string(error);
   }

@@ -20,7 +20,7 @@ def check(about, *tiers, data=None, name=None):
     return add
 
 
-# What needs no training.
+# Checks that need no training.
 
 @check("DLRM's own example, by losses and weights", FAST, FULL)
 def dlrm_golden(lab, _):
@@ -161,13 +161,13 @@ def adult_tasks(lab, _):
     tasks = ("income", "never_married")
     both = lab.train("adult_tasks", data="adult")
     for task, other in zip(tasks, reversed(tasks)):
-        # The other's loss counts for nothing.
+        # The other task's loss has almost no weight.
         alone = lab.train("adult_tasks", f"model.tasks[name={other}].weight=1e-9", data="adult")
         lab.judge(f"{task}: test AUC", both[f"test.tasks.{task}.auc"],
                   near(alone[f"test.tasks.{task}.auc"], .003))
 
 
-# Frappe by BARS' protocol: the least best validation AUC, and the seeds.
+# Frappe by BARS' protocol. `least` is the lower limit of the best validation AUC.
 
 def frappe(model, least, tiers=(FULL,), seeds=(1,)):
     @check("best validation AUC by BARS' protocol", *tiers, data="frappe", name=f"frappe_{model}")
@@ -205,7 +205,7 @@ def frappe_16_bits(lab, _):
         lab.judge(f"{precision}, mean less that of F32", auc(precision) - exact, near(0, most))
 
 
-# Other sets.
+# Other data sets.
 
 @check("best validation AUC with the ids of users and films", FULL, data="ml1m")
 def ml1m_fm(lab, _):

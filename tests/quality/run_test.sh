@@ -60,7 +60,7 @@ expect said.txt "0 passed, 1 missed"
 run 1 full --data data --only frappe_fm --only frappe_lr
 expect said.txt "ok      frappe_lr"
 
-# Figures that are not there, or are not numbers.
+# Figures that are missing, or are not numbers.
 echo '{"valid":{"auc":null}}' >report.txt
 run 1 fast --data data --only frappe_lr
 expect said.txt "the report has no valid.auc"
@@ -74,7 +74,7 @@ chmod +x failing
 "$run" fast --data data --only frappe_lr --satrap "$TEST_TMPDIR/failing" >said.txt && fail "it passed"
 expect said.txt "exit code 3: reason"
 
-# Data that is not there.
+# Data that is missing.
 run 0 fast --data data --only ml100k_svd
 expect said.txt "skipped ml100k_svd: --data has no folder ml100k"
 run 0 fast --only adult_fm
@@ -106,7 +106,7 @@ expect commands.txt "predict work/run work/data_7/items.tsv --output item_vector
 expect commands.txt "--relevant work/data_7/held_out.tsv --seen work/data_7/train.tsv"
 expect work/items.txt 48
 
-# What is not there to be asked for.
+# Tiers, checks and folders that do not exist.
 run 2 slow
 run 2 fast --only frappe_dcn
 expect said.txt "the tier fast has no check frappe_dcn"

@@ -184,7 +184,7 @@ class EndChecks {
       }
       uint32_t times = 1;
       if (stream == TRAIN_STREAM) times = shape().epochs;
-      // Passes begin at 0 in each life, and those of earlier ones are not seen here.
+      // Passes begin at 0 in each life, but those of earlier lives are not seen here.
       if (stream == VALID_STREAM) times = PassesOfValidation();
       uint32_t begun = times;
       if (stream == TRAIN_STREAM && EndedEarly()) {

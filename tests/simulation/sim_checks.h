@@ -1,5 +1,5 @@
-// The checks of a life whose ranks have all finished. What it began with counts as its own, so that
-// they hold over all lives (SimTraining::State).
+// The checks of a life whose ranks have all finished. What a life began with counts as its own, so
+// that the checks hold over all lives (SimTraining::State).
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 

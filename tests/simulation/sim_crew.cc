@@ -3,6 +3,9 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "common/chunk/chunked_channel.h"
+#include "common/chunk/chunked_handler.h"
+#include "tests/simulation/sim_plants_chunks.h"
 
 namespace satrap::simulation {
 namespace {
@@ -10,6 +13,11 @@ namespace {
 constexpr int kMaxWorkers = 3;
 constexpr int kMaxPss = 2;
 constexpr int64_t kStartingHeartbeatMs = 20;
+// Of one message, and of all that a process holds incomplete: a few of a world's, so that they wait
+// for one another.
+constexpr int64_t kLargestMessageBytes = 8192;
+// Longer than an attempt waits for a chunk, so that a standstill alone gives a transfer up.
+constexpr int64_t kChunkDeadlineUs = 150 * 1000;
 
 const char* NameOf(Role role) {
   switch (role) {
@@ -84,8 +92,8 @@ void SimCrew::Add(Role role, int index, Duties duties) {
 void SimCrew::OnRegistered(Seat* seat, const RegisterAnswer& answer,
                            const std::function<void()>& load) {
   seat->begin = answer;
-  // The next life's coordinator took this process for one of its own, which it is not: it does
-  // nothing but send heartbeats.
+  // The next life's coordinator mistook this process for one of its own. The process does nothing
+  // but send heartbeats.
   if (answer.envelope().generation() != generation_) return;
   envelope_ = answer.envelope();
   surroundings_.planting->SetEnvelope(envelope_);
@@ -123,10 +131,53 @@ rpc::Channel* SimCrew::Connect(SimNetwork::Address to, SimProcess* from) {
   return channels_.back().get();
 }
 
+uint64_t SimCrew::FirstTransfer() {
+  return (static_cast<uint64_t>(life_) << 48) | (++transfer_sequences_ << 24);
+}
+
+std::shared_ptr<rpc::ChunkMemory> SimCrew::ChunkMemoryOf(const SimProcess* process) {
+  std::shared_ptr<rpc::ChunkMemory>& memory = chunk_memories_[process];
+  if (memory == nullptr) memory = std::make_shared<rpc::ChunkMemory>(kLargestMessageBytes);
+  return memory;
+}
+
+rpc::Channel* SimCrew::ConnectToPeer(SimNetwork::Address to, SimProcess* from) {
+  if (surroundings_.max_message_bytes == 0) return Connect(to, from);
+  rpc::ChunkedChannel::Options options;
+  options.limits = {surroundings_.max_message_bytes, kLargestMessageBytes};
+  options.memory = ChunkMemoryOf(from);
+  options.first_transfer = FirstTransfer();
+  channels_.push_back(std::make_unique<rpc::ChunkedChannel>(
+      PlantBelowChunks(surroundings_.planting->plant(), surroundings_.network->Connect(to, from)),
+      options));
+  return channels_.back().get();
+}
+
+void SimCrew::Serve(SimNetwork::Address address, SimProcess* process,
+                    absl::Span<const rpc::Method> methods, rpc::Handler* handler) {
+  if (surroundings_.max_message_bytes > 0) {
+    const Plant plant = surroundings_.planting->plant();
+    const auto passage = std::make_shared<ChunkPassage>();
+    const auto plant_in = [&](std::unique_ptr<rpc::Handler> planted) {
+      if (planted != nullptr) handler = Keep(std::move(planted));
+    };
+    plant_in(NewPlantBehindChunks(plant, handler, passage));
+    rpc::ChunkedHandler::Options options;
+    options.limits = {surroundings_.max_message_bytes, kLargestMessageBytes};
+    options.memory = ChunkMemoryOf(process);
+    options.answer_bytes = kLargestMessageBytes;
+    options.deadline_us = PlantedChunkDeadlineUs(plant, kChunkDeadlineUs);
+    options.first_transfer = FirstTransfer();
+    handler = Keep(std::make_unique<rpc::ChunkedHandler>(handler, methods, process, options));
+    plant_in(NewPlantBeforeChunks(plant, handler, passage));
+  }
+  surroundings_.network->Listen(address, process, handler);
+}
+
 std::vector<rpc::Channel*> SimCrew::ConnectToWorkers(SimProcess* from) {
   std::vector<rpc::Channel*> channels;
   for (int i = 0; i < job_.embedding_worker().replicas(); ++i) {
-    channels.push_back(Connect(surroundings_.addresses->workers[i], from));
+    channels.push_back(ConnectToPeer(surroundings_.addresses->workers[i], from));
   }
   return channels;
 }
@@ -134,7 +185,7 @@ std::vector<rpc::Channel*> SimCrew::ConnectToWorkers(SimProcess* from) {
 std::vector<rpc::Channel*> SimCrew::ConnectToPs(SimProcess* from) {
   std::vector<rpc::Channel*> channels;
   for (int i = 0; i < job_.embedding_ps().replicas(); ++i) {
-    channels.push_back(Connect(surroundings_.addresses->ps[i], from));
+    channels.push_back(ConnectToPeer(surroundings_.addresses->ps[i], from));
   }
   return channels;
 }

@@ -1,7 +1,7 @@
-// The crew of a life: its processes, the disk and kill points of each, what each one is as a member
-// of the run, and how the first of them ended.
+// The crew of a life: its processes, the disk and kill points of each, each one's membership of the
+// run, and how the first of them ended.
 //
-// A member is given what it does when it has registered (load) and when all members are ready
+// A member is given what to do when it has registered (load) and when all members are ready
 // (begin). One that fails or exits takes its process along; the crew keeps the first exit before
 // Doom. It owns the channels and handlers of its processes, which engines use: it must outlive them
 // and the loop's tasks.
@@ -21,7 +21,9 @@
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "common/checkpoint/file_system.h"
+#include "common/chunk/chunk.h"
 #include "common/role/kill_points.h"
 #include "common/rpc/reliable_call.h"
 #include "common/rpc/rpc.h"
@@ -36,7 +38,7 @@
 
 namespace satrap::simulation {
 
-// By the simulated clock; a world that has not ended by then is stuck.
+// The limit of a world by the simulated clock; a world that has not ended by then is stuck.
 constexpr int64_t kTimeLimitUs = int64_t{600} * 1000 * 1000;
 
 // Short, so that a simulated minute holds many retries. Silence never ends a call: what the network
@@ -61,6 +63,7 @@ class SimCrew {
     const SimAddresses* addresses = nullptr;
     SimDisk* disk = nullptr;
     Planting* planting = nullptr;
+    int64_t max_message_bytes = 0;  // 0: no limit
   };
   // A member of the run.
   struct Seat {
@@ -91,7 +94,7 @@ class SimCrew {
   void Add(Role role, int index, Duties duties);
   // All members register.
   void Start();
-  // A member, any of them, reports that a peer is away; does nothing if it is dead or has not
+  // A member, chosen by `any`, reports that a peer is away; does nothing if it is dead or has not
   // registered.
   void ReportFailure(uint64_t any);
   // From now on nobody is expected to succeed.
@@ -114,8 +117,15 @@ class SimCrew {
   std::vector<rpc::Channel*> ConnectToPs(SimProcess* from);
   rpc::Channel* ConnectToCoordinator(SimProcess* from);
   rpc::Handler* Keep(std::unique_ptr<rpc::Handler> handler);
+  // From now on `process` serves `methods` of `handler` at `address`, large messages in chunks.
+  void Serve(SimNetwork::Address address, SimProcess* process,
+             absl::Span<const rpc::Method> methods, rpc::Handler* handler);
 
  private:
+  rpc::Channel* ConnectToPeer(SimNetwork::Address to, SimProcess* from);
+  // What `process` may hold of incomplete messages.
+  std::shared_ptr<rpc::ChunkMemory> ChunkMemoryOf(const SimProcess* process);
+  uint64_t FirstTransfer();
   void OnRegistered(Seat* seat, const RegisterAnswer& answer, const std::function<void()>& load);
 
   const Surroundings surroundings_;
@@ -126,6 +136,8 @@ class SimCrew {
   std::map<std::pair<Role, int>, Seat> seats_;  // by role and index
   std::vector<std::unique_ptr<rpc::Channel>> channels_;
   std::vector<std::unique_ptr<rpc::Handler>> handlers_;
+  std::map<const SimProcess*, std::shared_ptr<rpc::ChunkMemory>> chunk_memories_;
+  uint64_t transfer_sequences_ = 0;
   Envelope envelope_;
   bool doomed_ = false;
   absl::optional<Exited> exited_;

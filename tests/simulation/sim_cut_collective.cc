@@ -30,7 +30,7 @@ void SimCutCollective::Plan(int rank, Planner planner) {
   Begin();
 }
 
-// Every rank has its plan.
+// Called when every rank has its plan.
 void SimCutCollective::Begin() {
   const auto cut = std::make_shared<Cut>();
   cut->planners.resize(num_ranks());
@@ -74,7 +74,7 @@ void SimCutCollective::Await(int rank, absl::AnyInvocable<void(absl::StatusOr<bo
   AnswerWaiting();
 }
 
-// Ranks wait for each other, and for the cut.
+// Answers once the cut has ended and every rank waits for it: ranks wait for each other, too.
 void SimCutCollective::AnswerWaiting() {
   if (cut_ == nullptr || !cut_->committed.has_value()) return;
   for (const auto& waiting : awaiting_) {

@@ -40,7 +40,7 @@ class SimCutCollective {
   void Plan(int rank, Planner planner);
   // As StepTrainer::AwaitCut.
   void Await(int rank, absl::AnyInvocable<void(absl::StatusOr<bool>)> done);
-  // Whether a cut was begun that ranks wait for, and has not ended.
+  // Whether a cut has begun and not ended, and is one that ranks wait for.
   bool is_awaited() const;
 
  private:

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/chunk/chunk.h"
 #include "common/config/field_path.h"
 #include "common/numeric/random.h"
 #include "tests/simulation/sim_formats.h"
@@ -72,8 +73,8 @@ void AddFeature(const std::string& name, const std::string& table, FeatureConfig
   feature->set_transfer(transfer);
 }
 
-// A second task, since one of candidates has no metric. With repeats, so that a row may be two
-// candidates of a part.
+// Adds candidates as a second task, because a candidate loss has no metric. They are drawn with
+// repeats, so that a row may be two candidates of a part.
 void AddCandidates(const WorldShape& shape, JobConfig* job) {
   ModelConfig* const model = job->mutable_model();
   LayerConfig* const head = model->add_layers();
@@ -104,8 +105,8 @@ WorldShape WorldShape::Draw(uint64_t seed) {
   shape.workers = Draw(&random, 1, 3);
   shape.ps = Draw(&random, 1, 2);
   shape.ranks = Draw(&random, 1, kMaxRanks);
-  // In order, a loader owns whole lanes, so each needs one; a batch has a sample for each rank at
-  // least. A job without either is refused.
+  // If ordered, a loader owns whole lanes, so each loader needs one. A batch has at least a sample
+  // for each rank. Other jobs are refused.
   shape.lanes = Draw(&random, shape.ordered ? shape.loaders : 1, 3);
   shape.max_staleness = Draw(&random, 1, 3);
   shape.epochs = Draw(&random, 1, 3);
@@ -164,6 +165,12 @@ WorldShape WorldShape::Draw(uint64_t seed) {
   shape.frozen = RandomBits(seed, 107, 3) % 16 == 0;
   if (shape.ordered && RandomBits(seed, 109) % 3 == 0) shape.step_clip_norm = 1.25;
   shape.compact_after = 1 + RandomBits(seed, 113) % 8;
+  // A message of these worlds has a few hundred bytes.
+  const uint64_t chunks = RandomBits(seed, 115);
+  if (chunks % 4 == 0) {
+    shape.max_message_bytes =
+        static_cast<int64_t>(rpc::kChunkOverheadBytes + 64 + chunks / 4 % 448);
+  }
   return shape;
 }
 
@@ -171,7 +178,7 @@ WorldShape WorldShape::WithOtherReplicas(int life) const {
   SplitMix64 random(RandomBits(seed, life, 82));
   using satrap::simulation::Draw;
   WorldShape other = *this;
-  // What the samples and their order depend on, lanes and batch size among it, stays.
+  // All that the samples and their order depend on stays, lanes and batch size included.
   other.loaders = Draw(&random, 1, ordered ? std::min(lanes, 2) : 2);
   other.workers = Draw(&random, 1, 3);
   other.ps = Draw(&random, 1, 2);
@@ -255,8 +262,8 @@ std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uin
 }
 
 MetricValues DrawMetrics(const WorldShape& shape, uint64_t merge, uint64_t samples) {
-  // By number, not by what was scored: a validation that a restart repeats gets the same values
-  // again, so its verdict must be the same, too.
+  // Drawn by number, not by what was scored: a validation that a restart repeats gets the same
+  // values again, so its verdict must be the same, too.
   const uint64_t auc = RandomBits(shape.seed, merge, 79) % 6;
   const uint64_t logloss = RandomBits(shape.seed, merge, 80) % 6;
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -300,7 +307,7 @@ JobConfig MakeJob(const WorldShape& shape) {
     plateau->set_min_factor(kLeastPlateauFactor);
     plateau->set_patience(shape.plateau_patience);
   }
-  // Nobody builds it; a job without one is not valid.
+  // No network is built from this layer, but a job without a layer is not valid.
   LayerConfig* logit = job.mutable_model()->add_layers();
   logit->set_name("logit");
   logit->add_inputs("numeric");
@@ -310,8 +317,8 @@ JobConfig MakeJob(const WorldShape& shape) {
   checkpoint->set_every_steps(static_cast<int64_t>(RandomBits(shape.seed, 84) % 5));
   checkpoint->set_every_seconds(RandomBits(shape.seed, 86) % 4 == 0 ? 0.02 : 0);
   checkpoint->set_keep(1 + static_cast<int>(RandomBits(shape.seed, 87) % 2));
-  // So little that a cut is abandoned as soon as rows change; after two of those the next one holds
-  // the Updates.
+  // So little that a cut is abandoned as soon as rows change; after two of those the next cut makes
+  // the Updates wait.
   if (RandomBits(shape.seed, 88) % 8 == 0) checkpoint->set_copy_bytes(64);
   TableConfig* counters = job.add_tables();
   counters->set_name("counters");
@@ -365,7 +372,7 @@ uint64_t SeveralKey(uint64_t id) { return formats::KeyOfText(absl::StrCat(id), "
 uint64_t CounterKey() { return formats::KeyOfText("0", "counter"); }
 
 float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled) {
-  // Of the id alone: whichever rank, life or attempt computes it gets the same gradient.
+  // Drawn from the id alone: whichever rank, life or attempt computes it gets the same gradient.
   const auto drawn = static_cast<double>(RandomBits(sample.id, feature, d) % 7) - 3;
   return static_cast<float>(sample.weight * (drawn + pull * pooled));
 }

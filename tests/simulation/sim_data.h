@@ -56,6 +56,8 @@ struct WorldShape {
   bool frozen = false;
   int candidates = 0;         // of a part, of feature "single"; 0: none
   double step_clip_norm = 0;  // JobConfig.gradient_clip_norm; 0: none
+  // The largest frame of a hot call, so that messages are cut into chunks; 0: no limit.
+  int64_t max_message_bytes = 0;
 
   // Draws a world; `ordered` is drawn too.
   static WorldShape Draw(uint64_t seed);
@@ -78,7 +80,7 @@ inline bool IsAfterEmptyLine(uint64_t id) { return id % 7 == 0; }
 // finite counts and changes no value.
 bool IsFiniteStep(const WorldShape& shape, uint64_t step);
 
-// The squares of the dense gradient of counted step `step`, summed.
+// The sum of the squares of the dense gradient of counted step `step`.
 double DenseSquares(const WorldShape& shape, uint64_t step);
 
 // REQUIRES: row < shape.split_rows[stream][split]
@@ -89,7 +91,7 @@ SimSample SampleOfId(const WorldShape& shape, uint64_t id);
 std::vector<uint64_t> CandidateKeys(const WorldShape& shape, const PartId& part);
 // The items that candidates are drawn from, as the engines get them.
 CandidateList ItemsOf(const WorldShape& shape);
-// Log of the expected count of each.
+// The log of each item's expected count.
 double LogQOfItems(const WorldShape& shape);
 
 // The rows of a split in the order in which an epoch takes them (sim_formats.h).
@@ -114,15 +116,15 @@ inline constexpr double kInitialRowValue = 1;
 // Large, so that rounding of a gradient near zero stays small in the step that it makes.
 inline constexpr double kEpsilon = 0.5;
 inline constexpr double kInitialAccumulator = 0.25;
-// Powers of two, as all that rates are multiplied by.
+// Powers of two, like everything that rates are multiplied by.
 inline constexpr double kPlateauFactor = 0.5;
 inline constexpr double kLeastPlateauFactor = 0.25;
 inline double LearningRateOf(SparseOptimizerConfig::KindCase optimizer) {
   return optimizer == SparseOptimizerConfig::kSgd ? 0.5 : 0.125;
 }
 
-// What the gradient sums of a step are divided by: the weight, and as much more as the step has
-// fewer samples than a full batch. `weight` and `samples` are the step's, over all ranks.
+// What the gradient sums of a step are divided by: its weight, enlarged in proportion if the step
+// has fewer samples than a full batch. `weight` and `samples` are the step's, over all ranks.
 double NormalizerOf(const WorldShape& shape, double weight, uint64_t samples);
 
 // Keys of ids, computed as docs/formats.md says (sim_formats.h); the last is of table "counters".
@@ -134,8 +136,8 @@ uint64_t CounterKey();
 // pooled). Small integers and powers of two: sums do not depend on their order while values stay
 // small.
 float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled);
-// The gradient of candidate number `candidate` of the part, whose row has `value`, for a sample:
-// beside those of its two features.
+// A sample's gradient of candidate number `candidate` of the part, whose row has `value`, in
+// addition to the gradients of its two features.
 inline float CandidateGradient(const SimSample& sample, size_t candidate, int d, double pull,
                                double value) {
   return SampleGradient(sample, 2 + static_cast<int>(candidate), d, pull, value);

@@ -23,7 +23,7 @@ constexpr uint64_t kMostActs = 20;
 constexpr int64_t kNextLifeMaxUs = 50000;
 constexpr int64_t kZombieMaxUs = 5000000;
 
-// Evenly over the orders of magnitude below `limit_us`.
+// Draws evenly over the orders of magnitude below `limit_us`.
 int64_t DrawUs(SplitMix64* random, int64_t limit_us) {
   int64_t bits = 0;
   while ((int64_t{1} << bits) < limit_us) ++bits;

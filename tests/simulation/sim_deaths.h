@@ -17,7 +17,7 @@ inline constexpr double kCannotBegin = 1234;
 
 // What becomes of one process of a life, in microseconds after the death that ends the life.
 struct ProcessEnd {
-  int64_t stands_still_us = 0;  // first
+  int64_t stands_still_us = 0;  // comes before the death
   int64_t dies_after_us = -1;   // -1: it lives to the end of the world, a zombie
 };
 
@@ -26,7 +26,7 @@ struct LifeEnd {
   enum How {
     kDeath,          // of `victim`; the others follow
     kPower,          // everything dies and the disk loses what was not synced
-    kOtherLauncher,  // the next life begins beside this one, of which nobody dies
+    kOtherLauncher,  // the next life begins while this one lives on
     kFailedWrite,    // one operation on the disk fails
     kStopWish,       // the run is asked to stop, and resumed
     kScaleWish,      // the run is asked for other numbers of replicas
@@ -40,13 +40,13 @@ struct LifeEnd {
   int64_t at_act = 0;
   uint64_t victim = 0;          // of Life::processes, modulo their number
   int64_t nth_operation = 0;    // on the disk, from then on: the one that fails
-  bool in_log = false;          // of the writes in the log's folder
-  bool disk_is_full = false;    // and with which error
+  bool in_log = false;          // counts only writes in the log's folder
+  bool disk_is_full = false;    // else it fails because the disk is broken
   int64_t next_after_us = 0;    // when the next life begins
   bool other_replicas = false;  // the next life has other numbers of replicas
   bool cannot_begin = false;    // the size that is wished for cannot run
 
-  // As a launcher that sees a death does: SIGKILL for all, at once.
+  // Everybody gets SIGKILL at once, as from a launcher that sees a death.
   bool all_at_once = false;
   bool nobody_dies = false;
   uint64_t seed = 0;
@@ -57,7 +57,7 @@ struct LifeEnd {
 
 struct DeathPlan {
   std::vector<LifeEnd> ends;           // in turn; the life after them may finish
-  std::vector<int64_t> cut_wishes;     // after so many events of the world
+  std::vector<int64_t> cut_wishes;     // after this many events of the world
   std::vector<KillPoint> kill_points;  // of the job
   // A process dies in every life, after this many events of it, until the run may not restart any
   // more; it is then resumed, and cured. 0: none.
@@ -68,8 +68,8 @@ struct DeathPlan {
   static DeathPlan Draw(uint64_t seed);
   // The end of a life that ends without a plan.
   static LifeEnd DrawEnd(uint64_t seed, uint64_t life);
-  // In the middle of whose claim another coordinator claims the same generation: before this
-  // many-th operation on the disk, from 1. 0: no other one claims.
+  // Another coordinator claims the generation of life `life` in the middle of that life's own
+  // claim: before this many-th operation on the disk, from 1. 0: no other coordinator claims.
   int64_t RivalAt(int life) const;
   // Whether the job with which somebody resumes the run, as life `life`, cannot run.
   bool ResumesWithWrongJob(int life) const;

@@ -27,6 +27,7 @@ std::vector<std::string> KindsOf(const WorldShape& shape, const WorldResult& res
   if (shape.frozen) kinds.push_back("with frozen rows");
   if (shape.gradient_clip_norm > 0) kinds.push_back("with gradient clipping");
   if (shape.step_clip_norm > 0) kinds.push_back("with clipping of whole steps");
+  if (result.chunks > 0) kinds.push_back("with messages in chunks");
   if (result.validations > 1) kinds.push_back("validated more than once");
   if (result.non_finite_steps > 0) kinds.push_back("with steps that were not finite");
   if (shape.max_steps > 0) kinds.push_back("with max_steps");
@@ -92,7 +93,9 @@ std::string Describe(const WorldShape& shape) {
       NameOf(shape.optimizers[0]), " and ", NameOf(shape.optimizers[1]),
       shape.global ? " in every row" : "", shape.frozen ? ", frozen" : "",
       shape.dense_l2 ? ", dense l2 " : ", l2 ", shape.l2, ", clip ", shape.gradient_clip_norm,
-      ", of steps ", shape.step_clip_norm, ", bound ", shape.weight_bound, ", splits", splits);
+      ", of steps ", shape.step_clip_norm,
+      shape.max_message_bytes == 0 ? "" : absl::StrCat(", frames of ", shape.max_message_bytes),
+      ", bound ", shape.weight_bound, ", splits", splits);
 }
 
 }  // namespace satrap::simulation

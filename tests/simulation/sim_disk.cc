@@ -49,14 +49,14 @@ struct SimDisk::Node {
   explicit Node(Kind kind) : kind(kind) {}
 
   const Kind kind;
-  // Of a file.
-  std::vector<const SimDiskLock*> locks;  // those that are there, held or not
+  // Used by files.
+  std::vector<const SimDiskLock*> locks;  // those that exist, held or not
   std::string bytes;
   std::string durable;
   bool spoilt = false;  // a Sync has failed
-  // Of a link.
+  // Used by links.
   std::string target;
-  // Of a folder.
+  // Used by folders.
   Entries entries;
   Entries durable_entries;
   std::vector<Change> changes;
@@ -120,7 +120,7 @@ class SimDiskWriter final : public WritableFile {
       if (!file_->spoilt) file_->durable = file_->bytes;
       return status;
     }
-    // The system has marked the bytes as written, and they are not.
+    // The system has marked the bytes as written, but they are not.
     ++disk_->counts_.spoilt_files;
     file_->bytes = disk_->Torn(*file_);
     file_->durable = disk_->Torn(*file_);
@@ -468,7 +468,7 @@ void SimDisk::LosePowerBelow(Node* folder, double survives) {
   for (const auto& [name, node] : folder->entries) {
     if (node->kind == Node::kFolder) LosePowerBelow(node.get(), survives);
     if (node->kind != Node::kFile) continue;
-    // A file of two names is here twice; the second time nothing of it is left to lose.
+    // A file with two names comes twice; the second time nothing of it is left to lose.
     std::string left = node->spoilt ? node->durable : Torn(*node);
     if (left != node->bytes) ++counts_.torn_files;
     node->bytes = node->durable = std::move(left);

@@ -7,7 +7,7 @@
 //   - of a folder's changes (create, rename, link, remove, new folder) each one or not, whatever
 //     became of the others, applied in their order. A rename within a folder is one change.
 //     A folder whose name is lost takes everything in it along.
-// A file whose name survives may so be empty or torn. The death of a process alone loses nothing
+// So a file whose name survives may be empty or torn. The death of a process alone loses nothing
 // that it has given to the disk.
 //
 // Failures. Any operation may fail, with RESOURCE_EXHAUSTED (the disk is full) or DATA_LOSS (it is
@@ -72,10 +72,10 @@ class SimDisk {
     int64_t writes = 0;  // operations that change or sync something
     int64_t reads = 0;
     int64_t failed = 0;
-    int64_t failed_reads = 0;  // of them
-    int64_t torn_files = 0;    // that LosePower left with other bytes than they had
-    int64_t lost_changes = 0;  // of folders
-    int64_t spoilt_files = 0;  // whose Sync has failed
+    int64_t failed_reads = 0;  // of those that failed
+    int64_t torn_files = 0;    // files that LosePower left with other bytes
+    int64_t lost_changes = 0;  // changes of folders
+    int64_t spoilt_files = 0;  // files whose Sync has failed
   };
   const Counts& counts() const { return counts_; }
 

@@ -238,7 +238,7 @@ TEST(SimDisk, KeepsTheAcknowledgedEntriesOfARunLog) {
         ASSERT_TRUE(i < entries.size() && entries[i] == acknowledged[i])
             << "seed " << seed << ": entry " << i + 1 << " of " << acknowledged.size();
       }
-      // The coordinator's last operation.
+      // One of the next writes fails, which ends what the coordinator does in this life.
       disk.FailNthWrite(1 + static_cast<int64_t>(random.Below(8)), absl::StatusCode::kDataLoss);
       for (uint64_t n = 1; n <= 3; ++n) {
         RunLogEntry entry;
@@ -246,7 +246,7 @@ TEST(SimDisk, KeepsTheAcknowledgedEntriesOfARunLog) {
         entry.mutable_generation()->set_generation(life);
         if (!log->Append(entry).ok()) break;
         entries.push_back(entry.unix_ms());
-        acknowledged = entries;  // with those before it, which it follows from
+        acknowledged = entries;  // this entry follows from all before it
       }
       if (random.Below(2) == 0) disk.LosePower();
     }

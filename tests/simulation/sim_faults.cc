@@ -14,7 +14,7 @@
 namespace satrap::simulation {
 namespace {
 
-// What the child tells its parent; it stays readable when the child dies.
+// What the child reports to its parent; it stays readable when the child dies.
 struct Progress {
   uint64_t seed;  // of the world that runs, or that found the fault
   char finding[500];

@@ -15,8 +15,8 @@ struct FaultSearch {
   std::string finding;  // the first promise that its world broke
 };
 
-// Runs the worlds of seeds 1 to `last_seed` that the fault is looked for in, in a child process: a
-// world that a CHECK ends has found its fault, too.
+// Runs, in a child process, those worlds of seeds 1 to `last_seed` in which the fault is looked
+// for. A world that a CHECK ends has found its fault, too.
 FaultSearch SearchFault(const Fault& fault, uint64_t last_seed);
 
 }  // namespace satrap::simulation

@@ -19,7 +19,7 @@ namespace satrap::simulation::formats {
 // XXH64 with seed 0. REQUIRES: text.size() < 32, which ids and id spaces of a world are
 uint64_t XxHash64OfShortText(const std::string& text);
 
-// The key of an id that stands in a file as `text`, in the id space `space`.
+// The key of an id that is written as `text` in a file, in the id space `space`.
 uint64_t KeyOfText(const std::string& text, const std::string& space);
 
 // The embedding PS, of `num_ps`, that owns a key.

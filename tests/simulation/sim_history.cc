@@ -170,7 +170,7 @@ void History::CheckCompacted(const std::vector<RunLogEntry>& before,
   }
 }
 
-// A cut that the compaction has left out.
+// Checks that the compaction was right to leave out `cut`.
 void History::CheckLeftOut(const CutEntry& cut, const std::vector<RunLogEntry>& before) {
   if (left_out_.count(cut.cut()) > 0) return;
   const CutEntry* newest = nullptr;
@@ -182,7 +182,7 @@ void History::CheckLeftOut(const CutEntry& cut, const std::vector<RunLogEntry>& 
   }
   const bool is_newest = newest != nullptr && newest->cut() == cut.cut();
   const bool is_needed = is_newest || start == cut.cut();
-  // Of a folder that a loss of power has brought back nobody had known any more.
+  // If a loss of power has brought a cut's folder back, nobody knew of that cut any more.
   if (!is_needed && (power_was_lost_ || !is_there_(cut.cut()))) {
     left_out_.insert(cut.cut());
     return;
@@ -224,7 +224,7 @@ void History::ReadGeneration(const GenerationEntry& entry) {
   dropped_ = false;
   // Whoever resumes a run may take it back to an older cut, and it stays there.
   const bool taken_back = entry.began() == BEGAN_RESUME && marked_.count(entry.cut()) > 0;
-  // Of a cut that a compaction has left out nobody knows when it was the newest.
+  // Nobody knows when a cut that a compaction has left out was the newest.
   const bool is_left_out = left_out_.count(entry.cut()) > 0 && cuts_in_log_.count(entry.cut()) == 0;
   if (entry.cut() != newest_cut_ && !taken_back && !is_left_out) {
     violated_(absl::StrCat("generation ", generation_, " begins from '", entry.cut(),
@@ -237,7 +237,7 @@ void History::CheckJob(const GenerationEntry& entry) {
   if (entry.has_job()) jobs_[entry.generation()] = entry.job();
   const bool is_changed = entry.began() == BEGAN_RESUME || entry.began() == BEGAN_SCALE_ANNOUNCED;
   if (generation_ == 0 || is_changed || !entry.has_job()) return;
-  // A compacted log says of the last generation that ran alone that it did.
+  // A compacted log records only of the last generation that ran that it did.
   if (dropped_ && is_kept_) return;
   const auto expected = jobs_.find(dropped_ ? ran_ : generation_);
   if (expected == jobs_.end() || IsSame(expected->second, entry.job())) return;

@@ -65,34 +65,36 @@ class History {
   History(const WorldShape& shape, ReadCut read_cut, IsThere is_there,
           std::function<void(std::string)> violated);
 
-  // Once for each cut that is begun, at its first BeginCut, whatever becomes of it.
+  // Call once for each cut that is begun, at its first BeginCut, whatever becomes of it.
   void OnMark(const std::string& cut, SimTraining::State state);
   // The coordinator has told rank 0 that it could not commit the cut, or has told a member that the
   // generation is over. The cut, and later cuts of the generation, must never be in the log.
   void OnAbandoned(const std::string& cut);
   void OnEnded(uint64_t generation) { ended_.insert(generation); }
-  // A member of the generation has failed, before it ran, as it would in any other of its job.
+  // A member of the generation has failed before the generation ran, as it would in any other
+  // generation of this job.
   void OnCannotBegin(uint64_t generation) { cannot_begin_.insert(generation); }
   // Members may find damage from now on, which is such a failure, too.
   void OnDiskFailure() { disk_fails_ = true; }
   // Folders that were removed may be there again.
   void OnPowerLoss() { power_was_lost_ = true; }
-  // `acknowledged`: somebody was told of the last entry, so all of them must stay.
+  // `acknowledged`: somebody has been told of the last entry, so all entries must stay.
   void OnLog(const RunLog& log, bool acknowledged);
-  // The same, of a log whose COMPACTED entry has the number `compacted` and holds the first `kept`.
+  // As above, for a log whose COMPACTED entry has the number `compacted` and holds the first `kept`
+  // entries.
   void OnLog(const std::vector<RunLogEntry>& entries, bool acknowledged, size_t compacted = 0,
              size_t kept = 0);
 
   bool IsMarked(const std::string& cut) const { return marked_.count(cut) > 0; }
-  // Of a cut that was marked; of "", the beginning of the run.
+  // The state of a cut that was marked; of "": the beginning of the run.
   const SimTraining::State& StateOf(const std::string& cut) const;
   // Checks the newest cut again, which somebody is about to begin from.
   void CheckNewestAgain() {
     if (!newest_cut_.empty() && IsMarked(newest_cut_)) CheckCut(newest_cut_, StateOf(newest_cut_));
   }
-  // Whether it is in the log.
+  // Whether the cut is in the log.
   bool IsCommitted(const std::string& cut) const { return checked_.count(cut) > 0; }
-  // The newest in the log; empty if there is none.
+  // The newest cut in the log; empty if there is none.
   const std::string& newest_cut() const { return newest_cut_; }
   bool finished() const { return finished_; }                  // END is in the log
   int cuts() const { return cuts_; }                           // committed
@@ -105,7 +107,8 @@ class History {
   };
 
   void CheckAcknowledged(const std::vector<Known>& log, size_t compacted);
-  // What became of acknowledged entries for which a COMPACTED entry stands, that holds `kept`.
+  // Checks what became of acknowledged entries that are replaced by a COMPACTED entry, which holds
+  // `kept`.
   void CheckCompacted(const std::vector<RunLogEntry>& before, const std::vector<RunLogEntry>& kept);
   void CheckLeftOut(const CutEntry& cut, const std::vector<RunLogEntry>& before);
   void Read(const Known& known);
@@ -128,12 +131,12 @@ class History {
   std::map<std::string, bool> checked_;  // cuts
   std::set<std::string> abandoned_;      // cuts
   std::set<uint64_t> ended_;             // generations
-  // Of the entries that were read last.
+  // State of the last reading of the log.
   uint64_t generation_ = 0;
-  bool is_kept_ = false;                // the entry that is read, by a COMPACTED one
-  bool dropped_ = false;                // the job of the newest generation
+  bool is_kept_ = false;                // whether a COMPACTED entry holds the entry that is read
+  bool dropped_ = false;                // whether the job of the newest generation was dropped
   std::map<uint64_t, JobConfig> jobs_;  // of generations, as far as the log has them
-  uint64_t ran_ = 0;                    // the last generation that did
+  uint64_t ran_ = 0;                    // the last generation that ran
   std::set<std::string> cuts_in_log_;
   std::string newest_cut_;
   bool finished_ = false;

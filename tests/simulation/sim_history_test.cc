@@ -65,7 +65,7 @@ class HistoryTest : public testing::Test {
     return content;
   }
 
-  // Of a log that was compacted, and holds these.
+  // The violations that reading a compacted log which holds these entries shows.
   std::vector<std::string> ViolationsOfCompacted(const std::vector<RunLogEntry>& kept) {
     violations_.clear();
     history_.OnLog(kept, /*acknowledged=*/false, /*compacted=*/10, kept.size());

@@ -24,9 +24,9 @@ namespace satrap::simulation {
 std::set<uint64_t> SamplesOfLedger(const WorldShape& shape, const EpochLedger& epoch,
                                    const std::function<void(std::string)>& violated);
 
-// The ledger is the union of the provenance of the parts that ranks have got (`seen`, of the train
-// stream), each sample once in its epoch: nothing is missing and nothing too much. REQUIRES: every
-// part that was got is released
+// Checks that the ledger is the union of the provenance of the parts that ranks have got (`seen`,
+// of the train stream), with each sample once in its epoch: nothing is missing and nothing is too
+// much. REQUIRES: every part that was got is released
 void CheckLedger(const WorldShape& shape, const LedgerState& ledger, const SimTraining::Seen& seen,
                  const std::function<void(std::string)>& violated);
 

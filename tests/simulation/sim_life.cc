@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/checkpoint/run_log.h"
 #include "common/role/coordinator_client.h"
+#include "common/rpc/hot_methods.h"
 #include "nn_worker/checkpoint/saved_model.h"
 #include "tests/simulation/sim_cut_reader.h"
 #include "tests/simulation/sim_deaths.h"
@@ -36,7 +37,7 @@ Life::Life(const Surroundings& surroundings, Start start)
       from_(surroundings.history->StateOf(cut_)),
       planting_(surroundings.plant, start.shape, surroundings.loop, surroundings.memory),
       crew_({surroundings.loop, surroundings.network, surroundings.addresses, surroundings.disk,
-             &planting_},
+             &planting_, start.shape.max_message_bytes},
             start.number, generation_, job_, std::move(start.coordinator)),
       coordinator_disk_(std::move(start.disk)),
       claimed_(std::move(start.claimed)),
@@ -44,7 +45,8 @@ Life::Life(const Surroundings& surroundings, Start start)
       pss_(start.shape.ps),
       workers_(start.shape.workers),
       ranks_(start.shape.ranks) {
-  // Those of earlier lives that led to the cut, so that the checks of the end see all of the run.
+  // Begins with the validations of earlier lives that led to the cut, so that the checks at the end
+  // see the whole run.
   for (RecordingObserver& observer : observers_) observer.validations = from_.validations;
   AddMembers();
   std::vector<SimProcess*> ranks;
@@ -118,7 +120,7 @@ void Life::MakeCoordinator() {
   options.unix_ms = [this] { return loop_->NowUs() / 1000; };
   options.warn = [](const std::string&) {};
   coordinator_ = std::make_unique<CoordinatorEngine>(*std::move(claimed_), options);
-  // The watch stands before the plant: it must hear what members hear, true or not.
+  // The watch comes before the plant, so that it hears what members hear, true or not.
   rpc::Handler* handler = crew_.Keep(std::make_unique<CoordinatorWatch>(
       planting_.BeforeCoordinator(coordinator_.get(), job_.run_dir(), coordinator_disk_.get()),
       crew_.coordinator(), surroundings_.told));
@@ -145,8 +147,8 @@ void Life::MakePs(int i) {
     pss_[i]->Preload();
     return ServePs(i);
   }
-  // From its own disk, whose reads may fail or stop with the process. Until then nobody listens
-  // here.
+  // The PS loads from its own disk, whose reads may fail or stop with the process. It does not
+  // listen until it has loaded.
   pss_[i]->Load(seat.begin.cut(), [this, i](const absl::Status& status) {
     if (!status.ok()) return crew_.FailureSinkOf(EMBEDDING_PS, i)(status);
     ServePs(i);
@@ -157,14 +159,15 @@ void Life::ServePs(int i) {
   SimProcess* process = crew_.SeatOf(EMBEDDING_PS, i).process;
   rpc::Handler* handler =
       planting_.BeforePs(i, pss_[i].get(), crew_.SeatOf(EMBEDDING_PS, i).disk.get());
-  // Outermost, so that it sees what workers are told, not what a planted fault does.
+  // The watch is outermost, so that it sees what workers are told, not what a planted fault does.
   if (!shape_.ordered) {
     handler = crew_.Keep(
         std::make_unique<UpdateWatch>(handler, [this, i](uint32_t rank, uint64_t number) {
           training_->tables()->OnUpdateApplied(i, rank, number);
         }));
   }
-  surroundings_.network->Listen(surroundings_.addresses->ps[i], process, handler);
+  constexpr rpc::Method kMethods[] = {rpc::kLookup, rpc::kUpdate, rpc::kApplyStep};
+  crew_.Serve(surroundings_.addresses->ps[i], process, kMethods, handler);
   crew_.SeatOf(EMBEDDING_PS, i).member->Ready();
 }
 
@@ -187,10 +190,11 @@ void Life::MakeWorker(int i) {
   auto engine = EmbeddingWorkerEngine::Create(planting_.JobOf(EMBEDDING_WORKER, job_), options);
   CHECK_OK(engine.status());
   workers_[i] = *std::move(engine);
-  // It counts what comes to a worker before the plant, which may add calls of its own.
+  // The watch comes before the plant, which may add calls of its own, so it counts only what comes
+  // to the worker.
   rpc::Handler* handler = crew_.Keep(std::make_unique<PutBatchWatch>(
       planting_.BeforeWorker(workers_[i].get()), crew_.envelope(), &last_epochs_));
-  surroundings_.network->Listen(surroundings_.addresses->workers[i], process, handler);
+  crew_.Serve(surroundings_.addresses->workers[i], process, rpc::kEmbeddingWorkerMethods, handler);
 }
 
 void Life::MakeRank(int i) {
@@ -209,7 +213,7 @@ void Life::MakeRank(int i) {
       planting_.TrainerOf(i, training_->trainer(i)), planting_.ObserverOf(&observers_[i]),
       crew_.FailureSinkOf(NN_WORKER, i),
       [this, i, process](const RunResult& result) {
-        // A rank that was killed within this task runs on to its end and tells nobody.
+        // A rank that was killed within this task runs on to its end but reports to nobody.
         if (!process->alive()) return;
         results_.push_back(planting_.ResultOf(result));
         if (i == 0) crew_.SeatOf(NN_WORKER, 0).member->Finish(result);
@@ -297,7 +301,7 @@ void Life::Restore(const std::string& cut, std::function<void(absl::Status)> don
 
 // The parts that an embedding worker has accepted and not handed out are bounded.
 void Life::CheckQueueCapacity() {
-  // One each for validation and test.
+  // One queue each for validation and test, besides those of the train stream.
   const uint64_t queues = 2 + (shape_.ordered ? shape_.lanes * shape_.ranks : 1);
   for (const auto& worker : workers_) {
     if (worker == nullptr) continue;  // it has not begun
@@ -332,7 +336,7 @@ void Life::CheckEnd() {
   finished.observers = &observers_;
   finished.stop_wished_at = stop_wished_at_;
   finished.last_epochs = last_epochs_;
-  // All training lies in a cut at the end, the last steps included.
+  // At the end a cut holds all training, the last steps included.
   const History& history = *surroundings_.history;
   if (history.StateOf(history.newest_cut()).steps != training_->counted_steps()) {
     surroundings_.violated(absl::StrCat("the last cut, ", history.newest_cut(), ", is not of step ",

@@ -3,8 +3,8 @@
 //
 // How a life is built. It is given the coordinator's process, which has claimed a generation, and
 // makes one for each member of the job (sim_crew.h), the executor of everything in it, which
-// registers over the network. A role makes its engine in two moments, as its main does:
-//     registered   the coordinator has told envelope, job and position: PSs make their engine, load
+// registers over the network. A role makes its engine in two stages, as its main does:
+//     registered   the coordinator has sent envelope, job and position: PSs make their engine, load
 //                  and listen (MakePs), loaders have their files fixed (sim_loader.h); then they
 //                  are ready
 //     joined       all members are ready: embedding workers listen (MakeWorker), loaders and ranks
@@ -92,7 +92,7 @@ class Life {
   bool finished() const { return results_.size() == ranks_.size(); }
   bool has_dead() const { return crew_.has_dead(); }
   const absl::optional<SimCrew::Exited>& exited() const { return crew_.exited(); }
-  // As the command line asks the coordinator; does nothing if that is dead.
+  // Sends a wish to the coordinator, as the command line does; does nothing if that is dead.
   void Wish(const WishRequest& wish);
   // REQUIRES: finished
   void CheckEnd();
@@ -124,7 +124,7 @@ class Life {
   const int number_;
   const WorldShape shape_;
   const JobConfig job_;
-  const std::string cut_;  // that it begins from; empty: from nothing
+  const std::string cut_;  // the life begins from it; empty: from nothing
   const uint64_t generation_;
   const SimTraining::State& from_;
   Planting planting_;
@@ -135,7 +135,7 @@ class Life {
   std::unique_ptr<SimTraining> training_;
   std::vector<RecordingObserver> observers_;  // by rank
   std::map<Stream, uint32_t> last_epochs_;    // of PutBatches
-  // By index; null as long as the process has not come so far.
+  // Null until the process has made it; the lists are by index.
   std::unique_ptr<CoordinatorEngine> coordinator_;
   std::vector<std::unique_ptr<PsEngine>> pss_;
   std::vector<std::unique_ptr<EmbeddingWorkerEngine>> workers_;

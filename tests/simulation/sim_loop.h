@@ -36,7 +36,8 @@ class SimLoop final : public Executor {
   }
   int64_t NowUs() const override { return now_us_; }
 
-  // The same for a task of `owner`, which must outlive the queued tasks; null: nobody.
+  // As Post and PostAfter, for a task of `owner`, which must outlive the queued tasks; null:
+  // nobody.
   void PostFor(const Owner* owner, Task task);
   void PostAfterFor(const Owner* owner, int64_t delay_us, Task task);
 

@@ -12,7 +12,7 @@
 namespace satrap::simulation {
 namespace {
 
-// The attempt was lost: nothing is known of the coordinator.
+// Whether the attempt was lost, so that nothing is known of the coordinator.
 bool IsLost(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
@@ -35,7 +35,7 @@ void SimMember::Call(const rpc::Method& method, std::string request,
   options_.coordinator->Call(
       method, {std::move(request), Buffer()}, options_.attempt_timeout_ms,
       [this, due_us, done = std::move(done)](absl::StatusOr<rpc::Message> answer) {
-        // The process stood still: that is not the coordinator's silence.
+        // Time that the process stood still does not count as the coordinator's silence.
         last_heard_us_ += std::max<int64_t>(0, options_.process->NowUs() - due_us);
         if (!exit_.has_value()) done(std::move(answer));
       });
@@ -58,7 +58,7 @@ void SimMember::OnRegistered(const absl::StatusOr<rpc::Message>& answer) {
   }
   last_heard_us_ = options_.process->NowUs();
   CHECK(registered_.ParseFromString(answer->header));
-  // What waits is its life's: in the next one another process has its place.
+  // The process belongs to its life and waits: in the next life another process has its place.
   if (registered_.wait()) return RegisterLater();
   events_.registered(registered_);
   Heartbeat();

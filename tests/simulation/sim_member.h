@@ -1,5 +1,5 @@
-// What RoleRuntime (common/role/role_runtime.h) is around an engine, in the simulation: a member of
-// a run that registers, sends heartbeats, learns that all are ready, reports failures, and exits.
+// Stands in for RoleRuntime (common/role/role_runtime.h) around an engine: a member of a run that
+// registers, sends heartbeats, learns that all are ready, reports failures, and exits.
 //
 //     Start -> registered: load what the answer says, then Ready
 //           -> joined: every member is ready; connect to peers and begin
@@ -12,8 +12,9 @@
 // A member that exits with another code than 0 takes its process along. One that exits with 0
 // leaves it as it is, so that checks can read what it holds.
 //
-// As in RoleRuntime, time in which the process itself stood still is not the coordinator's silence,
-// and a failure that only says that a peer is of another generation is not reported.
+// As in RoleRuntime, time in which the process itself stood still does not count as the
+// coordinator's silence, and a failure that only says that a peer is of another generation is not
+// reported.
 //
 // Not thread-safe: it lives on the SimLoop's thread. It must outlive the loop's tasks.
 
@@ -45,7 +46,7 @@ class SimMember {
     int64_t period_ms = 1000;             // afterwards
     int64_t attempt_timeout_ms = 60;
     int64_t silence_timeout_ms = 8000;
-    int most_waits = 3;  // for a generation after one that is over
+    int most_waits = 3;  // for the next generation, if one is over
   };
   struct Events {
     std::function<void(const RegisterAnswer&)> registered;
@@ -62,10 +63,10 @@ class SimMember {
   void Start();
   // What the member needs is loaded. REQUIRES: after `registered`
   void Ready() { ready_ = true; }
-  // For engines' failure sinks: the first one counts, and the member exits when the coordinator
+  // For engines' failure sinks: the first failure counts, and the member exits when the coordinator
   // knows it.
   void Fail(absl::Status status);
-  // As rank 0 does at the end: tells the result until the coordinator has it.
+  // As rank 0 does at the end: sends the result until the coordinator has it.
   void Finish(const RunResult& result);
 
   const Envelope& envelope() const { return registered_.envelope(); }
@@ -73,7 +74,8 @@ class SimMember {
   absl::optional<Exit> exit() const { return exit_; }
 
  private:
-  // One attempt; `done` runs with how late the process was for its answer.
+  // One attempt. Before `done` runs, last_heard_us_ moves on by how late the process was for the
+  // answer.
   void Call(const rpc::Method& method, std::string request,
             std::function<void(absl::StatusOr<rpc::Message>)> done);
   void Register();

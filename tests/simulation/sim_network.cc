@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/chunk/chunk.h"
+#include "common/rpc/frame.h"
 
 namespace satrap::simulation {
 
@@ -32,6 +34,9 @@ class SimChannel final : public rpc::Channel {
     ++network_->counts_.calls;
     auto attempt = std::make_shared<Attempt>();
     attempt->done = std::move(done);
+    if (method == rpc::kSendChunk || method == rpc::kFetchChunk) ++network_->counts_.chunks;
+    const absl::Status size = network_->CheckSize("request of", method, request);
+    if (!size.ok()) return Deliver(size, std::move(attempt));
     network_->loop_->PostAfterFor(owner(), timeout_ms * 1000, [attempt] {
       attempt->Finish(absl::DeadlineExceededError("no answer in time"));
     });
@@ -85,8 +90,12 @@ class SimChannel final : public rpc::Channel {
              std::shared_ptr<Attempt> attempt) {
     listener.handler->Handle(
         method, std::move(request),
-        [this, attempt, process = listener.process](absl::StatusOr<rpc::Message> answer) {
+        [this, method, attempt, process = listener.process](absl::StatusOr<rpc::Message> answer) {
           if (process != nullptr && !process->Acts()) return;
+          if (answer.ok()) {
+            const absl::Status size = network_->CheckSize("answer to", method, *answer);
+            if (!size.ok()) answer = size;
+          }
           Answer(std::move(answer), attempt);
         });
   }
@@ -161,6 +170,12 @@ const SimNetwork::Listener* SimNetwork::Resolve(Address address, SimProcess* fro
     return &listener;
   }
   return nullptr;
+}
+
+absl::Status SimNetwork::CheckSize(absl::string_view kind, const rpc::Method& method,
+                                   const rpc::Message& message) const {
+  if (max_message_bytes_ == 0 || !method.bulk) return absl::OkStatus();
+  return rpc::CheckFrameSize(kind, method, message, max_message_bytes_);
 }
 
 int64_t SimNetwork::DrawDelayUs() {

@@ -39,8 +39,10 @@ class SimNetwork {
  public:
   using Address = int;
 
-  // `loop` must outlive the network.
-  SimNetwork(SimLoop* loop, const NetworkFaults& faults) : loop_(loop), faults_(faults) {}
+  // `loop` must outlive the network. Requests and answers of bulk methods whose frames have more
+  // than `max_message_bytes` are refused with RESOURCE_EXHAUSTED; 0: no limit.
+  SimNetwork(SimLoop* loop, const NetworkFaults& faults, int64_t max_message_bytes = 0)
+      : loop_(loop), faults_(faults), max_message_bytes_(max_message_bytes) {}
 
   // An address at which nobody listens yet.
   Address NewAddress();
@@ -52,6 +54,7 @@ class SimNetwork {
 
   struct Counts {
     int64_t calls = 0;
+    int64_t chunks = 0;  // calls of large messages' chunks
     int64_t lost = 0;
     int64_t repeated = 0;
     int64_t very_late = 0;
@@ -71,11 +74,14 @@ class SimNetwork {
   // Who gets a request of `from`; null: nobody lives there. `connected_to` is who got the last one
   // over this connection, and mostly gets the next.
   const Listener* Resolve(Address address, SimProcess* from, SimProcess** connected_to);
+  absl::Status CheckSize(absl::string_view kind, const rpc::Method& method,
+                         const rpc::Message& message) const;
   int64_t DrawDelayUs();
   bool Draw(double probability) { return loop_->random()->NextDouble() < probability; }
 
   SimLoop* const loop_;
   const NetworkFaults faults_;
+  const int64_t max_message_bytes_;
   std::vector<std::vector<Listener>> listeners_;  // by address, in the order of Listen
   Counts counts_;
 };

@@ -1,6 +1,7 @@
 #include "tests/simulation/sim_network.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -66,6 +67,28 @@ TEST(SimNetworkTest, EndsALostCallAtItsTimeout) {
   faults.lose = 1;
   faults.unavailable = 0;
   EXPECT_TRUE(absl::IsDeadlineExceeded(CallOnce(1, faults).status));
+}
+
+TEST(SimNetworkTest, RefusesLargeMessagesOfBulkMethods) {
+  NetworkFaults faults;
+  faults.lose = faults.repeat = faults.very_late = faults.unavailable = 0;
+  SimLoop loop(1);
+  SimNetwork network(&loop, faults, /*max_message_bytes=*/100);
+  CountingHandler handler;
+  const SimNetwork::Address address = network.NewAddress();
+  network.Listen(address, nullptr, &handler);
+  const std::unique_ptr<rpc::Channel> channel = network.Connect(address);
+  const auto call = [&](bool bulk, size_t payload_bytes) {
+    absl::Status status = absl::UnknownError("");
+    channel->Call({"/test/Call", bulk}, {std::string(bulk ? 10 : 200, 'h'), Buffer(payload_bytes)},
+                  60, [&](absl::StatusOr<rpc::Message> answer) { status = answer.status(); });
+    EXPECT_TRUE(loop.RunUntil([&] { return !absl::IsUnknown(status); }, 1000000, 1000));
+    return status;
+  };
+  EXPECT_TRUE(call(true, 80).ok());
+  EXPECT_EQ(call(true, 90).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(handler.calls, 1);
+  EXPECT_TRUE(call(false, 0).ok()) << "calls of the coordinator have no such limit";
 }
 
 // A network that only delays, for the tests of deaths.

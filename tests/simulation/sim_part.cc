@@ -175,8 +175,8 @@ PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
   for (const auto& rows : part.rows_of_table) row_gradients.emplace_back(rows.size());
   std::vector<float> pooled_gradient;
   if (samples > 0) {
-    // SGD with learning rate 1 turns the normalised gradient -n into + n, or one that is taken as
-    // it is (MakeJob).
+    // SGD with learning rate 1 adds n for a gradient of -n, after the gradient was normalised, or
+    // as it is if steps are clipped (MakeJob).
     const double divisor = shape.step_clip_norm > 0 ? 1 : step.normalizer;
     const auto one = static_cast<float>(divisor / step.rate);
     float* counter = &row_gradients[0][part.indices[kCounter][0] * kCounterValues];

@@ -1,5 +1,5 @@
 // Another command that reads cuts of the run while it trains, as `predict` and `--init_from` do:
-// now and then it pins the newest one, goes on with that for some events, and reads it then.
+// now and then it pins the newest one, holds the pin for some events, and then reads the cut.
 // However many cuts are committed meanwhile, the one that it has pinned must be there and whole.
 //
 // It draws from a stream of its own, and does nothing to the world but hold its lock.
@@ -31,9 +31,9 @@ class PinningReader {
   };
   PinningReader(uint64_t seed, Surroundings surroundings);
 
-  // Before each event of the world, with the number of events so far.
+  // Call before each event of the world, with the number of events so far.
   void Act(int64_t events);
-  // As a loss of power: what it holds is let go and not read.
+  // As in a loss of power: what it holds is let go and not read.
   void Die() { pin_.reset(); }
 
   int reads() const { return reads_; }

@@ -35,7 +35,7 @@ rpc::Handler* Planting::Keep(std::unique_ptr<rpc::Handler> handler) {
 JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
   JobConfig changed = job;
   // BeforeWorker makes the provenance look shuffled, so the ledger names other records than were
-  // trained, and a loader that shuffles would go on wrongly from it.
+  // trained, and a loader that shuffles would continue wrongly from it.
   if (role == DATA_LOADER && plant_ == Plant::kIdentityShuffle) {
     changed.mutable_data()->set_shuffle_rows(0);
   } else if (role == DATA_LOADER && plant_ == Plant::kOtherShuffle) {
@@ -45,7 +45,8 @@ JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
   }
   if (role != EMBEDDING_PS) return changed;
   if (plant_ == Plant::kStaleJob) {
-    // The number before any scale: such a PS owns other partitions than workers send it.
+    // The number of replicas before any scale: such a PS owns other partitions than those that
+    // workers send it.
     changed.mutable_embedding_ps()->set_replicas(WorldShape::Draw(shape_.seed).ps);
   }
   for (TableConfig& table : *changed.mutable_tables()) {
@@ -54,7 +55,7 @@ JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
     for (SegmentConfig& segment : *table.mutable_segments()) {
       if (plant_ == Plant::kL2Forgotten) segment.clear_l2();
       if (plant_ == Plant::kSweepForgotten && segment.l2_mode() == SegmentConfig::DENSE) {
-        // It would not be valid. Rows without L2 have the same layout.
+        // The job would not be valid. Rows without L2 have the same layout.
         segment.clear_l2_mode();
         segment.clear_l2();
       }
@@ -82,7 +83,7 @@ RunPosition Planting::PositionOf(Role role, RunPosition position) const {
 }
 
 LedgerState Planting::LedgerOf(Role role, LedgerState ledger) {
-  // Of every plant; only a planted trainer and a planted disk use it.
+  // Started for every plant; only a planted trainer and a planted disk use it.
   if (role == NN_WORKER) forgetful_ledger_.Start(ledger);
   const bool is_ignored = role == DATA_LOADER && plant_ == Plant::kLedgerIgnored;
   return is_ignored ? LedgerState() : ledger;
@@ -93,7 +94,8 @@ std::unique_ptr<FileSystem> Planting::DiskOf(Role role, std::unique_ptr<FileSyst
 }
 
 rpc::Handler* Planting::BeforePs(int ps, rpc::Handler* engine, FileSystem* disk) {
-  // Faults of one PS alone: a check that looks at one PS, or at all as one, would miss them.
+  // Some faults are of one PS alone: a check that looks at one PS, or at all as one, would miss
+  // them.
   const bool is_last = ps + 1 == shape_.ps;
   switch (plant_) {
     case Plant::kUpdateAnsweredEarly:
@@ -135,7 +137,7 @@ rpc::Handler* Planting::BeforePs(int ps, rpc::Handler* engine, FileSystem* disk)
     case Plant::kCopyOutMissed:
       return Keep(NewMissedCopyOuts(engine, disk));
     case Plant::kWindowsKept:
-      // Numbers begin at 1 in each generation, so new Updates would be taken for repeated ones.
+      // Numbers begin at 1 in each generation, so new Updates would be mistaken for repeated ones.
       return Keep(NewKeptWindow(engine, &memory_->windows[ps]));
     case Plant::kZombiesUpdate:
       return Keep(NewForgedEnvelopes(engine, &envelope_));
@@ -184,7 +186,7 @@ rpc::Handler* Planting::BeforeWorker(rpc::Handler* engine) {
 
 rpc::Handler* Planting::BeforeCoordinator(rpc::Handler* engine, const std::string& run_dir,
                                           FileSystem* disk) {
-  // A lease whose answer was lost would be of nobody: its split is never read.
+  // A lease whose answer was lost would belong to nobody: its split is never read.
   if (plant_ == Plant::kForgetfulLeases) return Keep(NewForgetfulWindow(engine, kLeaseSplitMethod));
   if (plant_ == Plant::kClosedCallsRun) return Keep(NewClosedCallsRun(engine));
   if (plant_ == Plant::kCommitAnsweredEarly) return Keep(NewEarlyCommitAnswers(engine, loop_));
@@ -222,7 +224,7 @@ void Planting::ChangeOptions(RankOptions* options) const {
   }
   if (plant_ == Plant::kPermitTooMany) ++options->max_staleness;
   if (plant_ == Plant::kNoWarmup) options->staleness_warmup_steps = 0;
-  // As SourcesOf does for the loaders; with one of the two alone the world would only stand still.
+  // SourcesOf does the same for the loaders; with only one of the two the world would just stop.
   if (plant_ == Plant::kEpochTooMany) ++options->epochs;
 }
 
@@ -240,8 +242,8 @@ RankObserver* Planting::ObserverOf(RankObserver* observer) {
 }
 
 RunResult Planting::ResultOf(RunResult result) const {
-  // The rank was shown metrics that are not the true ones (sim_plants_rank.h), and tells those. The
-  // checks get the true ones: they must find what the rank decided, not the disguise.
+  // The rank was shown metrics that are not the true ones (sim_plants_rank.h), and reports those.
+  // The checks get the true ones: they must find what the rank decided, not the disguise.
   if (plant_ != Plant::kTieIsBest && plant_ != Plant::kNanIsBest) return result;
   if (result.has_valid()) *result.mutable_valid() = Undisguised(result.valid());
   if (result.has_test()) *result.mutable_test() = Undisguised(result.test());

@@ -24,9 +24,9 @@
 
 namespace satrap::simulation {
 
-// What of a world's surroundings a plant replaces. Every method gives back what it is given where
-// the plant has nothing to do with it. Owns what it makes; the handlers, channels, trainers,
-// observers and sources that it is given must outlive the loop's events.
+// What of a world's surroundings a plant replaces. A method returns its argument as it is if the
+// plant has nothing to do with it. Owns what it makes; the handlers, channels, trainers, observers
+// and sources that it is given must outlive the loop's events.
 class Planting {
  public:
   // `loop` and `memory`, which all lives share, are not owned.
@@ -34,7 +34,7 @@ class Planting {
   ~Planting();
 
   Plant plant() const { return plant_; }
-  // What the calls of this life carry.
+  // The envelope of the calls of this life.
   void SetEnvelope(const Envelope& envelope) { envelope_ = envelope; }
   // The job that the engines of a role are made of.
   JobConfig JobOf(Role role, const JobConfig& job) const;

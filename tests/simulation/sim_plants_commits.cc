@@ -49,7 +49,7 @@ class UnguardedCommits final : public rpc::Handler {
     rpc::Callback respond;
   };
 
-  // Whether the members learn of the end: then the commits that are held are linked.
+  // If `answer` tells a member of the end, links the commits that are held.
   void Look(absl::string_view path, const rpc::Message& answer) {
     HeartbeatAnswer heartbeat;
     FailAnswer fail;

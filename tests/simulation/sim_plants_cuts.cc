@@ -23,7 +23,7 @@
 namespace satrap::simulation {
 namespace {
 
-// In the meantime rank 0 lets training go on, so rows are marked that are newer than the ledger.
+// Meanwhile rank 0 lets training go on, so the rows that are marked are newer than the ledger.
 class LateMarks final : public rpc::Handler {
  public:
   LateMarks(rpc::Handler* ps, SimLoop* loop) : ps_(ps), loop_(loop) {}
@@ -69,7 +69,8 @@ class LateBeginCuts final : public rpc::Handler {
     if (method == rpc::kBeginCut) {
       BeginCutRequest begin;
       CHECK(begin.ParseFromString(request.header));
-      // One copy for a cut. It comes by this Handle again, as an attempt like the others.
+      // Sends one copy for each cut. The copy comes through this Handle again, as an attempt like
+      // others.
       if (copies_.count(begin.cut()) == 0) {
         loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(kLateUs)),
                          [this, request] { Handle(rpc::kBeginCut, request, [](const auto&) {}); });
@@ -216,8 +217,8 @@ class MissedCopyOuts final : public rpc::Handler {
   Envelope envelope_;
   uint64_t cut_ = 0;  // the newest
   std::string folder_;
-  bool updated_ = false;    // since that cut's mark
-  bool rewriting_ = false;  // its file
+  bool updated_ = false;    // an Update came since that cut's mark
+  bool rewriting_ = false;  // the cut's file is being rewritten
   std::string rewritten_;   // the answer to its AwaitCut
   uint64_t lookups_ = 0;
 };
@@ -282,7 +283,7 @@ LedgerState ForgetfulLedger::AsOf(uint64_t cut) const {
     if (plan.number > cut) continue;
     const absl::StatusOr<Ledger> released = Ledger::FromState(plan.released);
     CHECK_OK(released.status());
-    // What the checks are to find is a gap, which contradicts nothing.
+    // The checks are to find a gap, and a gap causes no error here.
     ledger->Merge(*released).IgnoreError();
     ledger->CloseEpochsBefore(plan.position.epoch());
   }

@@ -1,5 +1,5 @@
-// Faults of cuts: handlers that stand before an embedding PS or the coordinator, and what a rank 0
-// that forgets remembers. None owns what it is given.
+// Faults of cuts: handlers that stand before an embedding PS or the coordinator, and the ledger of
+// a rank 0 that forgets. None owns what it is given.
 //
 // Not thread-safe: they live on the SimLoop's thread.
 
@@ -37,9 +37,9 @@ std::unique_ptr<rpc::Handler> NewEarlyCommitAnswers(rpc::Handler* coordinator, S
 // The ledger of a rank 0 that forgets what was handed over with a cut when that cut is abandoned.
 class ForgetfulLedger {
  public:
-  // What the generation begins with.
+  // Starts from the ledger that the generation begins with.
   void Start(LedgerState ledger) { start_ = std::move(ledger); }
-  // Once for each rank and cut, in the order of the cuts.
+  // Call once for each rank and cut, in the order of the cuts.
   void HandOver(const CutPlan& plan) { handed_over_.push_back(plan); }
   void Abandon(uint64_t cut);
   // Replaces the ledger in the manifest of the cut in `folder`.

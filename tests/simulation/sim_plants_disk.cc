@@ -18,7 +18,7 @@ namespace satrap::simulation {
 namespace {
 
 constexpr absl::string_view kManifestName = "/manifest";
-// How the kinds of entries stand in their text.
+// What the text of an entry contains, by the kind of the entry.
 constexpr absl::string_view kCompacted = "compacted {";
 constexpr absl::string_view kDropped = "dropped {";
 
@@ -130,7 +130,7 @@ class PlantedDisk final : public FileSystem {
       if (is_gone_) return listed_;
       listed_ = *names;
     }
-    // What has just been linked looks like the newest.
+    // Makes the entry that has just been linked look like the newest.
     if (plant_ == Plant::kStaleLinkCounts && !linked_.empty()) {
       names->erase(std::remove_if(names->begin(), names->end(),
                                   [this](const auto& name) { return IsAbove(name, linked_); }),
@@ -154,8 +154,8 @@ class PlantedDisk final : public FileSystem {
 
  private:
   std::string linked_;          // the entry that was linked since the last List of the log
-  bool has_compacted_ = false;  // it was a COMPACTED one, and its folder is not synced
-  bool is_gone_ = false;        // a file of the log was
+  bool has_compacted_ = false;  // the entry is a COMPACTED one, and its folder is not synced
+  bool is_gone_ = false;        // a file of the log was found missing
   std::vector<std::string> listed_;
   const Plant plant_;
   const std::unique_ptr<FileSystem> disk_;

@@ -14,9 +14,9 @@
 
 namespace satrap::simulation {
 
-// A disk of a process of `role` whose files are never synced, on which the next free name is
-// linked, on which manifests get the ledger of `ledger`, or which shows or writes another log of
-// the run; `disk` itself where the plant has nothing to do with it. `ledger` is not owned.
+// Wraps the disk of a process of `role` with the plant's fault: files are never synced, links take
+// the next free name, manifests get the ledger of `ledger`, or another log of the run is shown or
+// written. Returns `disk` itself for other plants. `ledger` is not owned.
 std::unique_ptr<FileSystem> NewPlantedDisk(Plant plant, Role role, std::unique_ptr<FileSystem> disk,
                                            const ForgetfulLedger* ledger);
 

@@ -46,7 +46,7 @@ std::unique_ptr<rpc::Handler> NewKeptWindow(rpc::Handler* ps,
 std::unique_ptr<rpc::Handler> NewMembersToldOnce(rpc::Handler* coordinator);
 
 // Ends the first call of Register of each process with CANCELLED, as gRPC does where the other side
-// ends a call; a channel says UNAVAILABLE in its place (common/rpc/grpc_channel.h).
+// ends a call; a channel says UNAVAILABLE instead (common/rpc/grpc_channel.h).
 std::unique_ptr<rpc::Handler> NewEndedRegistrations(rpc::Handler* coordinator);
 
 }  // namespace satrap::simulation

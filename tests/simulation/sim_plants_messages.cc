@@ -390,6 +390,13 @@ rpc::Message DoneMessage() {
   return {done.SerializeAsString(), Buffer()};
 }
 
+void GiveNewNumber(const rpc::Method& method, rpc::Message* request, uint64_t number) {
+  EditCall(method, request, [number](int, CallId* call) {
+    call->set_number(number);
+    call->set_oldest_open(1);
+  });
+}
+
 std::unique_ptr<rpc::Handler> NewForgetfulWindow(rpc::Handler* engine, const rpc::Method& method) {
   return std::make_unique<ForgetfulWindow>(engine, method);
 }

@@ -24,6 +24,8 @@ namespace satrap::simulation {
 inline constexpr uint64_t kFirstPlantedNumber = uint64_t{1} << 40;
 // The answer to a call that asks for nothing but to be done.
 rpc::Message DoneMessage();
+// Of a request of any method that has numbers. Numbers of earlier calls stay open.
+void GiveNewNumber(const rpc::Method& method, rpc::Message* request, uint64_t number);
 
 inline constexpr rpc::Method kRegisterMethod = {"/satrap.Coordinator/Register", false};
 inline constexpr rpc::Method kHeartbeatMethod = {"/satrap.Coordinator/Heartbeat", false};

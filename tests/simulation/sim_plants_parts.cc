@@ -62,7 +62,7 @@ std::unique_ptr<PartSource> NewPlantedSource(Plant plant, const WorldShape& shap
 void ChangeProvenance(Plant plant, const WorldShape& shape, PartDescription* part) {
   if (part->provenance_size() == 0) return;
   if (plant == Plant::kProvenanceOffByOne) {
-    // Behind the records the last part may tell ends of splits.
+    // After its records, the last part may name ends of splits.
     int last = part->provenance_size() - 1;
     while (last > 0 && part->provenance(last).ends_split()) --last;
     ProvenanceRange* range = part->mutable_provenance(last);

@@ -10,7 +10,7 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kNudge = 1e-9;  // far below the distance of two drawn metrics
 
-// Better than `values`, and than all that were disguised before, if `values` are not worse.
+// Looks better than `values`, and than all that were disguised before, if `values` are not worse.
 MetricValues Disguised(Plant plant, int merges, MetricValues values) {
   if (plant == Plant::kTieIsBest) {
     values.set_auc(values.auc() + kNudge * merges);

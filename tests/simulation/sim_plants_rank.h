@@ -23,7 +23,7 @@ std::unique_ptr<StepTrainer> NewPlantedTrainer(Plant plant, const WorldShape& sh
                                                SimLoop* loop);
 
 // kTieIsBest and kNanIsBest show a rank metrics that differ a little from the true ones, so that it
-// takes a tie, or NaN, for better than all before. This gives the true ones back.
+// mistakes a tie, or NaN, for better than all before. This function gives the true ones back.
 MetricValues Undisguised(const MetricValues& values);
 std::unique_ptr<RankObserver> NewUndisguisedObserver(RankObserver* observer);
 

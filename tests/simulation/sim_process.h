@@ -41,7 +41,7 @@ class SimProcess final : public Executor {
   // As SIGKILL. Idempotent.
   void Kill() { owner_.dead = true; }
   // As SIGKILL, in the middle of the process's own code: instead of the `nth` thing from now, from
-  // 1, that it does to the world around it. 0: it does not die so.
+  // 1, that it does to the world around it. 0: it does not die this way.
   void KillAtAct(int64_t nth) { acts_left_ = nth; }
   // Asked before everything that a process does to the world around it: it posts a task, sends a
   // request or an answer, changes the disk. Returns whether it lives to do it.

@@ -51,7 +51,7 @@ class InterruptedDisk final : public FileSystem {
   }
 
   const std::unique_ptr<FileSystem> disk_;
-  int64_t operations_left_;  // 0: it is not called any more
+  int64_t operations_left_;  // 0: `interrupt` is not called any more
   const std::function<void()> interrupt_;
 };
 
@@ -69,7 +69,8 @@ Claimer ClaimAgainst(Claimer rival, int64_t at, Claimer first, const ClaimReques
   first.disk = std::move(disk);
   if (!rival.claimed.ok()) return first;
   const absl::Status& lost = first.claimed.status();
-  // Its launcher would end the run. Only a disk that fails may be the reason, by other codes.
+  // With these codes its launcher would end the run. Only a disk that fails may be the reason for
+  // an error, and it gives other codes.
   if (absl::IsNotFound(lost) || absl::IsUnavailable(lost)) {
     violated(absl::StrCat("a claim beside another one fails: ", lost.ToString()));
   }

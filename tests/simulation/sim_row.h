@@ -1,5 +1,4 @@
 // One row of table "rows", stepped in double precision, one value after another, by the formulas of
-// One row of table "rows", stepped in double precision, one value after another, by the formulas of
 // proto/table.proto, for each segment: division by the step's weight, L2 of mode TOUCHED or DENSE,
 // clipping, optimizer, weight bound. And all rows of a step, whose gradients may be clipped
 // together. It shares no code with embedding_ps.
@@ -29,11 +28,11 @@ struct SimRow {
     double normalizer = 1;  // what the sum is divided by: NormalizerOf of the step
     double share = 1;       // of the step's clip norm: the part's weight divided by the normalizer
     int64_t step = 0;
-    bool held = true;        // by a sample; false: a step that semantics GLOBAL asks for
+    bool held = true;        // by a sample; false: semantics GLOBAL asks for the step
     double rate = 1;         // on top of the optimizers' learning rates
-    double clip_factor = 1;  // of all gradients of the step
+    double clip_factor = 1;  // a factor of all gradients of the step
   };
-  // What the optimizer takes of a pull, before it is multiplied by clip_factor.
+  // What the optimizer gets for a pull, before it is multiplied by clip_factor.
   RowGradient Gradient(const WorldShape& shape, const Pull& pull) const;
   // One optimizer step.
   void Step(const WorldShape& shape, const Pull& pull);
@@ -54,8 +53,8 @@ struct StepOfRows {
 
 // An ordered step of the rows of a table, by key: of those that `sums` holds, which are created if
 // they are absent, and with semantics GLOBAL of all others. With shape.step_clip_norm their
-// gradients are clipped with those of the dense network. Returns the squares of all gradients,
-// summed, before that.
+// gradients are clipped with those of the dense network. Returns the sum of the squares of all
+// gradients before clipping.
 double StepTable(const WorldShape& shape, const std::map<uint64_t, RowGradient>& sums,
                  const StepOfRows& step, std::map<uint64_t, SimRow>* rows);
 

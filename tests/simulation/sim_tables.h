@@ -34,7 +34,7 @@ class SimTables {
   SimTables(const WorldShape& shape, Content content, std::function<void(std::string)> violated);
 
   const Content& content() const { return content_; }
-  // Another model was loaded.
+  // Call when another model was loaded.
   void SetRestored(const Content& content) { content_ = content; }
   // Updates that an embedding PS must still apply.
   size_t updates_due() const { return updates_due_.size(); }

@@ -95,7 +95,7 @@ class SimTraining::Trainer final : public StepTrainer {
   SimTraining* const training_;
   const int rank_;
   uint64_t prepared_ = 0;  // parts, so far
-  uint64_t ended_ = 0;     // of which the steps have ended
+  uint64_t ended_ = 0;     // parts whose steps have ended
   bool held_ = false;      // a step waits for EndStep
 };
 

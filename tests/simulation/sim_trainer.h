@@ -48,7 +48,7 @@ class SimTraining {
     uint64_t steps = 0;
     uint64_t samples = 0;
     uint64_t non_finite_steps = 0;
-    uint64_t merges = 0;  // of metrics: a validation that is made again gets the same ones
+    uint64_t merges = 0;  // merges of metrics: a validation that is repeated gets the same ones
     absl::optional<uint64_t> stop_step;
     uint64_t most_after_stop = 0;
     std::vector<uint64_t> most_after;
@@ -65,7 +65,7 @@ class SimTraining {
 
   StepTrainer* trainer(int rank);
 
-  // The tables of this life; unordered: told what the embedding PSs apply.
+  // The tables of this life. In unordered worlds they must be told what the embedding PSs apply.
   SimTables* tables() { return &tables_; }
   const SimTables& tables() const { return tables_; }
 
@@ -139,7 +139,7 @@ class SimTraining {
   SimTables tables_;
   SimCutCollective cuts_;
   bool restored_ = false;
-  double squares_ = 0;                // of the last step's gradients, summed
+  double squares_ = 0;                // the sum of those of the last step's gradients
   uint64_t merges_ = 0, scored_ = 0;  // scored: samples since the last merge
   MetricValues merged_;
 };

@@ -62,8 +62,8 @@ class CoordinatorWatch final : public rpc::Handler {
     // Somebody may rely on the log: `cut` is committed, or, if that is empty, the run has finished.
     std::function<void(const std::string& cut)> acknowledged;
     std::function<void(const std::string& cut)> abandoned;  // it is not in the log
-    // Once: the generation's end is told to a member. Here it is in effect then: in one thread no
-    // entry is being appended meanwhile.
+    // Called once, when a member is told of the generation's end. The end is then in effect: in one
+    // thread no entry is being appended meanwhile.
     std::function<void()> ended;
   };
 

@@ -25,8 +25,8 @@ namespace {
 constexpr int64_t kMaxEvents = 4000000;
 constexpr uint64_t kRunId = 0x5a7a95a7a95a7a95;
 constexpr char kRunDir[] = "/run";
-// A run that dies after every step may begin as often as it has steps, so only lives that get no
-// further count. Without poison a world has a few ends; with it max_restarts is at most 4.
+// A run that dies after every step may begin as often as it has steps, so only lives without
+// progress count. Without poison a world has a few ends; with it max_restarts is at most 4.
 constexpr int kMostLivesWithoutProgress = 20;
 
 class World {
@@ -36,7 +36,7 @@ class World {
         deaths_(deaths),
         plant_(plant),
         loop_(shape.seed),
-        network_(&loop_, faults),
+        network_(&loop_, faults, shape.max_message_bytes),
         addresses_(&network_),
         disk_(shape.seed),
         mount_(disk_.Mount()),
@@ -84,6 +84,7 @@ class World {
     result_.failed_writes = disk_.counts().failed - disk_.counts().failed_reads;
     result_.cuts_abandoned_at_log = static_cast<int>(history_.abandoned_cuts());
     result_.requests_to_the_next_life = network_.counts().to_the_next;
+    result_.chunks = network_.counts().chunks;
     if (lives_.empty()) return result_;
     if (result_.violations.empty()) history_.CheckNewestAgain();
     result_.steps = life().training().counted_steps();
@@ -110,7 +111,7 @@ class World {
     return job;
   }
 
-  // The numbers of replicas are the job's.
+  // The shape with the job's numbers of replicas.
   WorldShape ShapeOf(const JobConfig& job) const {
     WorldShape shape = shape_;
     shape.loaders = job.data_loader().replicas();
@@ -139,7 +140,7 @@ class World {
     CheckRestarts(log->entries());
   }
 
-  // A run that makes no cuts does not go on for ever.
+  // Checks that a run that makes no cuts does not go on for ever.
   void CheckRestarts(const std::vector<RunLogEntry>& entries) {
     int without_cut = 0;
     for (const RunLogEntry& entry : entries) {
@@ -147,8 +148,8 @@ class World {
         committed_step_ = entry.cut().step();
         lives_without_progress_ = 0;
       }
-      // Whoever resumes a run has looked at it, and a job that could not begin is no loss; the
-      // count begins anew.
+      // The count begins anew when somebody resumes the run, having looked at it, and when a job
+      // that could not begin is dropped, because that is no loss.
       const bool is_resumed = entry.generation().began() == BEGAN_RESUME;
       if (entry.has_cut() || is_resumed || entry.has_dropped()) without_cut = 0;
       if (entry.has_generation()) ++without_cut;
@@ -183,7 +184,8 @@ class World {
 
   static bool CanBegin(const JobConfig& job) { return job.stop_seconds() != kCannotBegin; }
 
-  // As a launcher starts a generation. `resume`: somebody goes on with a run that has ended.
+  // Begins a life as a launcher starts a generation. `resume`: somebody continues a run that has
+  // ended.
   void BeginLife(bool resume, bool other_replicas) {
     if (++lives_without_progress_ > kMostLivesWithoutProgress) {
       return Violate(absl::StrCat("the run begins again and again from step ", committed_step_));
@@ -193,7 +195,8 @@ class World {
     // A job without train files is not valid, so nobody can resume with it.
     if (files_.data().train_files_size() == 0) resume = other_replicas = false;
     request.job = JobOf(other_replicas ? shape_.WithOtherReplicas(number) : ShapeOf(job_));
-    // Else the job is the one in the log, whatever this launcher has: that of a scale, for example.
+    // Otherwise the job is the one in the log, such as that of a scale, whatever job this launcher
+    // has.
     request.next_job = number > 1 && (resume || other_replicas);
     if (request.next_job && deaths_.ResumesWithWrongJob(number)) {
       request.job.set_stop_seconds(kCannotBegin);
@@ -252,7 +255,7 @@ class World {
   }
 
   void OnClaimFailed(const absl::Status& status, bool other_replicas) {
-    // Whoever resumes it did not know that END was linked.
+    // Whoever resumes the run did not know that END had been linked.
     if (absl::StrContains(status.message(), "has finished")) {
       TakeLog();
       over_ = history_.finished();
@@ -290,14 +293,16 @@ class World {
   // Asked before each event, so anything may come at any of them.
   void Drive() {
     if (lives_.empty() || over_) return;
-    // First, because a member that exits takes its process along, and would be taken for killed.
+    // An exit comes first, because a member that exits takes its process along, which would look
+    // killed.
     if (life().exited().has_value()) return OnExit(*life().exited());
     if (life().has_dead()) return EndLife(/*resume=*/false);
     if (history_.finished()) {
       over_ = life().finished();
       return;
     }
-    // It dies at its next acts; whatever else came now would blur which end the plan has drawn.
+    // The victim dies at one of its next acts; anything else that came now would blur which end the
+    // plan has drawn.
     if (victim_ != nullptr) return;
     const int64_t events = loop_.events() - life_began_at_event_;
     while (!cut_wishes_.empty() && *cut_wishes_.begin() <= loop_.events()) {
@@ -345,7 +350,8 @@ class World {
         other_command_.Die();
         disk_.LosePower();
         history_.OnPowerLoss();
-        // At once, before a claim adds to it: an acknowledged entry that is gone shows here.
+        // Read at once, before a claim adds to the log, so that an acknowledged entry that is gone
+        // shows here.
         TakeUnacknowledgedLog("after a loss of power");
         return;
       case LifeEnd::kOtherLauncher:
@@ -441,12 +447,12 @@ class World {
   const DeathPlan deaths_;
   const Plant plant_;
   const SimFolder folder_;
-  JobConfig files_;  // where they are
+  JobConfig files_;  // the job's part that names them
   SimLoop loop_;
   SimNetwork network_;
   const SimAddresses addresses_;
   SimDisk disk_;
-  const std::unique_ptr<FileSystem> mount_;  // of the checks
+  const std::unique_ptr<FileSystem> mount_;  // for the checks
   History history_;
   PinningReader other_command_;
   WorldResult result_;

@@ -31,17 +31,18 @@ struct WorldResult {
   uint64_t non_finite_steps = 0;
   bool stopped_early = false;  // patience had run out
   bool stopped_by_wish = false;
-  bool restored = false;  // the best model, before the test
+  bool restored = false;  // the best model was restored before the test
   int lives = 1;
   int cuts = 0;  // in the log
   int64_t failed_writes = 0;
   int64_t failed_reads = 0;
-  int cuts_abandoned_at_log = 0;   // by the coordinator: the log, or a file it could not read
-  bool compacted = false;          // the log
-  int jobs_that_cannot_begin = 0;  // generations of them
-  int rival_claims = 0;            // of generations that two coordinators claimed at once
-  int pinned_reads = 0;            // by another command, of cuts that it had pinned
-  int64_t requests_to_the_next_life = 0;  // of processes that outlived theirs, or under way
+  int cuts_abandoned_at_log = 0;          // because of the log, or of an unreadable file
+  bool compacted = false;                 // the log was compacted
+  int jobs_that_cannot_begin = 0;         // generations of such jobs
+  int rival_claims = 0;                   // of generations that two coordinators claimed at once
+  int pinned_reads = 0;                   // by another command, of cuts that it had pinned
+  int64_t chunks = 0;                     // requests for chunks of large messages
+  int64_t requests_to_the_next_life = 0;  // from processes that outlived their life, or under way
 };
 
 // Deterministic: the same arguments give the same result.

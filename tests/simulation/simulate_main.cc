@@ -24,6 +24,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/flags/flags.h"
 #include "tests/simulation/sim_faults.h"
 #include "tests/simulation/sim_world.h"
 
@@ -110,25 +111,26 @@ int PrintFaultTable(absl::string_view part) {
 }  // namespace satrap::simulation
 
 int main(int argc, char** argv) {
-  if (argc >= 2 && argc <= 3 && absl::string_view(argv[1]) == "--faults") {
-    return satrap::simulation::PrintFaultTable(argc == 3 ? argv[2] : "");
+  bool faults = false, with_deaths = false;
+  uint64_t first = 0, last = 0;
+  const auto seeds = satrap::ParseFlags(
+      std::vector<std::string>(argv + 1, argv + argc),
+      {satrap::SwitchFlag("faults", "the seed that finds each planted fault", &faults),
+       satrap::SwitchFlag("deaths", "processes die", &with_deaths)});
+  if (!seeds.ok()) {
+    std::fprintf(stderr, "simulate: %s\n", std::string(seeds.status().message()).c_str());
+    return satrap::kExitWrongCommandLine;
   }
-  const bool with_deaths = argc >= 2 && absl::string_view(argv[1]) == "--deaths";
-  if (with_deaths) {
-    --argc;
-    ++argv;
-  }
-  if (argc < 2 || argc > 3) {
+  if (seeds->size() > 2 || (faults ? seeds->size() > 1 : seeds->empty())) {
     std::fprintf(stderr,
                  "usage: simulate [--deaths] FIRST_SEED [LAST_SEED] | simulate --faults [TEXT]\n");
-    return 1;
+    return satrap::kExitWrongCommandLine;
   }
-  uint64_t first;
-  uint64_t last;
-  if (!absl::SimpleAtoi(argv[1], &first) || !absl::SimpleAtoi(argv[argc - 1], &last) ||
+  if (faults) return satrap::simulation::PrintFaultTable(seeds->empty() ? "" : seeds->front());
+  if (!absl::SimpleAtoi(seeds->front(), &first) || !absl::SimpleAtoi(seeds->back(), &last) ||
       last < first) {
     std::fprintf(stderr, "simulate: seeds are whole numbers, FIRST_SEED not above LAST_SEED\n");
-    return 1;
+    return satrap::kExitWrongCommandLine;
   }
   if (first != last) return satrap::simulation::RunWorldsInChild(first, last, with_deaths);
   // One world runs in this process, which a debugger follows more easily.

@@ -46,7 +46,7 @@ TEST(SimulationWithDeaths, NothingIsLostAndNothingCountsTwiceUnderSeeds1501To200
   ExpectAsPromised(1501, 2000, /*with_deaths=*/true);
 }
 
-// The only way in which this world can end is the limit of the lives that get no further.
+// This world can end only by the limit on lives without progress.
 TEST(SimulationWithDeaths, FindsARunThatBeginsAgainForEver) {
   DeathPlan deaths;
   deaths.poison_after_events = 1;

@@ -29,13 +29,13 @@ check_format() {
 # A folder that is not named counts as the one that it is in. Tests stand beside their source and may
 # include any folder of their role.
 folder_order='
-common: base log file numeric thread rpc metrics kafka testing config batch checkpoint role candidates
+common: base flags json log file numeric thread rpc chunk metrics kafka testing config batch checkpoint role candidates
 data_loader: source transform testing engine parser check synthetic batch candidates kafka .
 embedding_worker: candidates .
 embedding_ps: initializer optimizer table checkpoint .
 nn_worker: operation device device/cuda device/host device/kernels device/testing rank collective products
 nn_worker: metrics backend backend/cpu backend/device backend/testing backend/benchmark optimizer layer report graph checkpoint models trainer .
-deploy: report kafka coordinator launcher retrieve cli cli/chaos cli/bench cli/kafka_demo cli/tools
+deploy: report kafka coordinator/topics coordinator launcher retrieve cli cli/chaos cli/bench cli/kafka_demo cli/tools
 '
 
 # The libraries that only some folders may include: the beginning of a header, then the beginnings of

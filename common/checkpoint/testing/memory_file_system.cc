@@ -58,7 +58,7 @@ class MemoryFileSystem::Lock {
  public:
   Lock(std::shared_ptr<const std::string> content, LockKind kind)
       : content(std::move(content)), kind(kind) {}
-  const std::shared_ptr<const std::string> content;  // of the file: its identity
+  const std::shared_ptr<const std::string> content;  // identifies the file
   const LockKind kind;
 };
 

@@ -1,7 +1,7 @@
-// A FileSystem in memory for tests. A test sees the order of the operations, and its hook lets any
-// of them fail, or runs something in the middle of another's work.
+// A FileSystem in memory for tests. A test sees the order of the operations, and its hook can make
+// any of them fail, or run something in the middle of another's work.
 //
-// It keeps everything, synced or not. What a power failure leaves is the simulation's disk
+// It keeps everything, synced or not. The simulation's disk models power failures
 // (tests/simulation). Not thread-safe.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_TESTING_MEMORY_FILE_SYSTEM_H_
@@ -25,18 +25,20 @@ class MemoryFileSystem final : public FileSystem {
 
   // Called before each operation that changes something, with its text: "create PATH", "append
   // PATH", "sync PATH", "rename FROM TO", "hard_link FROM TO", "link TARGET PATH", "folders PATH",
-  // "remove PATH", "sync_folder PATH". An error is the operation's, and nothing changes.
+  // "remove PATH", "sync_folder PATH". If it returns an error, the operation returns it and changes
+  // nothing.
   void SetHook(std::function<absl::Status(const std::string& operation)> hook) {
     hook_ = std::move(hook);
   }
-  // Called with the path before each Open. An error is the Open's.
+  // Called with the path before each Open. If it returns an error, Open returns it.
   void SetOpenHook(std::function<absl::Status(const std::string& path)> hook) {
     open_hook_ = std::move(hook);
   }
-  // What the hook was or would have been called with, since the start or the last call of this.
+  // What the hook was called with, or would have been, since the start or the last call of this.
   std::vector<std::string> TakeOperations();
 
-  // Replaces a file's content, making it and its folders if there is none. No operation.
+  // Sets a file's content, making the file and its folders if needed. Does not count as an
+  // operation.
   void Put(const std::string& path, const std::string& content);
   bool Exists(const std::string& path) const;
   // REQUIRES: the file or link exists

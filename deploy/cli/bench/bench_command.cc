@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -21,15 +22,17 @@
 #include "common/base/status_macros.h"
 #include "common/config/job_file.h"
 #include "common/file/file_error.h"
+#include "common/json/json.h"
 #include "common/thread/clock.h"
 #include "deploy/cli/bench/bench_job.h"
 #include "deploy/cli/bench/bench_runs.h"
 #include "deploy/cli/bench/throughput_meter.h"
+#include "deploy/cli/command_flags.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/programs_dir.h"
 #include "deploy/cli/run_job.h"
-#include "deploy/report/json.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 namespace {
@@ -39,12 +42,13 @@ struct Program {
   const char* path;  // below ProgramsDir()
 };
 constexpr Program kPrograms[] = {
-    {"table", "tests/benchmark/table_benchmark"}, {"rpc", "tests/benchmark/rpc_benchmark"},
-    {"parse", "tests/benchmark/parse_benchmark"}, {"kafka", "tests/kafka/topic_benchmark"},
-    {"graph", "tests/benchmark/graph_benchmark"}, {"plan", "tests/benchmark/plan_benchmark"},
+    {"table", "tests/benchmark/table_benchmark"}, {"sweep", "tests/benchmark/sweep_benchmark"},
+    {"rpc", "tests/benchmark/rpc_benchmark"},     {"parse", "tests/benchmark/parse_benchmark"},
+    {"kafka", "tests/kafka/topic_benchmark"},     {"graph", "tests/benchmark/graph_benchmark"},
+    {"plan", "tests/benchmark/plan_benchmark"},
 };
 
-std::vector<std::string> SetsOf(const DeepFmOptions& options, const CommandLine& line) {
+std::vector<std::string> SetsOf(const DeepFmFlags& options) {
   std::vector<std::string> sets = {
       absl::StrCat("embedding_worker.wire_dtype=", options.wire),
       absl::StrCat("embedding_ps.wire_dtype=", options.wire),
@@ -66,22 +70,14 @@ std::vector<std::string> SetsOf(const DeepFmOptions& options, const CommandLine&
     sets.push_back("data.kafka.end.at=AT_START");
     sets.push_back("epochs=1000000");
   }
-  sets.insert(sets.end(), line.sets.begin(), line.sets.end());
+  sets.insert(sets.end(), options.sets.begin(), options.sets.end());
   return sets;
 }
-
-// What the job's matrix products alone would allow; a line of
-// tests/benchmark/products_benchmark.cc.
-struct ProductRate {
-  int threads = 0;
-  double samples_per_second = 0;
-  double core_us_per_sample = 0;
-};
 
 // Runs products_benchmark on the job of the run that has just ended, so that both are measured on
 // the same machine within the same minute, and the cores are idle. It is a program of its own: this
 // one would start slower if it loaded oneDNN.
-absl::StatusOr<std::vector<ProductRate>> MeasureProducts(const std::string& run_dir) {
+absl::StatusOr<std::vector<ProductsLine>> MeasureProducts(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const std::string dir, ProgramsDir());
   const auto quoted = [](const std::string& path) {
     return absl::StrCat("'", absl::StrReplaceAll(path, {{"'", "'\\''"}}), "'");
@@ -90,90 +86,101 @@ absl::StatusOr<std::vector<ProductRate>> MeasureProducts(const std::string& run_
                                            quoted(run_dir + "/job.textproto"));
   FILE* output = popen(command.c_str(), "re");
   if (output == nullptr) return FileError("start", command);
-  std::vector<ProductRate> rates;
+  std::vector<ProductsLine> rates;
+  absl::Status read;
   char line[1024];
   while (std::fgets(line, sizeof(line), output) != nullptr) {
-    ProductRate rate;
-    if (std::sscanf(line,
-                    "{\"benchmark\":\"products\",\"threads\":%d,\"samples_per_second\":%lf,"
-                    "\"core_us_per_sample\":%lf",
-                    &rate.threads, &rate.samples_per_second, &rate.core_us_per_sample) == 3) {
-      rates.push_back(rate);
-    }
+    read.Update(ParseJson(line, &rates.emplace_back()));
   }
   if (pclose(output) != 0 || rates.empty()) {
     return absl::InternalError(absl::StrCat("the matrix products could not be measured: ", command,
                                             " failed; its messages are above"));
   }
+  if (!read.ok()) return absl::InternalError(absl::StrCat(command, ": ", read.message()));
   return rates;
 }
 
-void PrintDeepFm(const DeepFmOptions& options, const ThroughputMeter& meter,
-                 const std::vector<ProductRate>& products, const std::string& run_dir) {
-  JsonWriter json;
-  json.BeginObject();
-  json.StringField("bench", "deepfm");
-  json.Field("samples_per_second", meter.MedianRate());
-  json.Field("mean_samples_per_second", meter.MeanRate());
-  json.Field("windows", static_cast<int64_t>(meter.num_windows()));
-  json.Field("seconds", meter.seconds());
-  json.Field("samples", meter.samples());
-  json.Field("first_loss", meter.first_loss());
-  json.Field("last_loss", meter.last_loss());
-  json.StringField("wire", options.wire);
-  json.StringField("precision", options.precision);
-  json.StringField("mlp", options.mlp);
-  json.StringField("from_file", options.from_file);
-  json.StringField("from_topic", options.from_topic);
-  json.Key("cpu_us_per_sample");
-  json.BeginObject();
-  for (const auto& [role, microseconds] : meter.CpuPerSampleUs()) json.Field(role, microseconds);
-  json.EndObject();
-  json.Field("products_only_samples_per_second",
-             products.empty() ? std::nan("") : products.back().samples_per_second);
-  json.Key("products_only");
-  json.BeginArray();
-  for (const ProductRate& rate : products) {
-    json.BeginObject();
-    json.Field("threads", static_cast<int64_t>(rate.threads));
-    json.Field("samples_per_second", rate.samples_per_second);
-    json.Field("core_us_per_sample", rate.core_us_per_sample);
-    json.EndObject();
+void PrintDeepFm(const DeepFmFlags& options, const ThroughputMeter& meter,
+                 const std::vector<ProductsLine>& products, const std::string& run_dir) {
+  DeepFmLine line;
+  line.set_bench("deepfm");
+  line.set_samples_per_second(meter.MedianRate());
+  line.set_mean_samples_per_second(meter.MeanRate());
+  line.set_windows(static_cast<int64_t>(meter.num_windows()));
+  line.set_seconds(meter.seconds());
+  line.set_samples(meter.samples());
+  line.set_first_loss(meter.first_loss());
+  line.set_last_loss(meter.last_loss());
+  line.set_wire(options.wire);
+  line.set_precision(options.precision);
+  line.set_mlp(options.mlp);
+  line.set_from_file(options.from_file);
+  line.set_from_topic(options.from_topic);
+  for (const auto& [role, microseconds] : meter.CpuPerSampleUs()) {
+    NamedNumber* const of_role = line.add_cpu_us_per_sample();
+    of_role->set_name(role);
+    of_role->set_value(microseconds);
   }
-  json.EndArray();
-  json.StringField("cpu", CpuName());
-  json.StringField("run_dir", run_dir);
-  json.EndObject();
-  printf("%s\n", json.text().c_str());
+  line.set_products_only_samples_per_second(
+      products.empty() ? std::nan("") : products.back().samples_per_second());
+  for (const ProductsLine& rate : products) {
+    DeepFmLine::Products* const only = line.add_products_only();
+    only->set_threads(rate.threads());
+    only->set_samples_per_second(rate.samples_per_second());
+    only->set_core_us_per_sample(rate.core_us_per_sample());
+  }
+  line.set_cpu(CpuName());
+  line.set_run_dir(run_dir);
+  PrintJson(line, kShortestNumbers);
 }
 
-absl::StatusOr<int> BenchDeepFm(const CommandLine& line) {
-  ASSIGN_OR_RETURN(const DeepFmOptions options, ParseDeepFmFlags(line.bench_flags));
+absl::StatusOr<int> BenchDeepFm(const CommandCall& call) {
+  DeepFmFlags options;
+  RETURN_IF_ERROR(ParseOnlyFlags(call.args, options.Table()));
+  RETURN_IF_ERROR(options.Check());
+  // As the job's enums and the line write them.
+  for (std::string* dtype : {&options.wire, &options.precision}) absl::AsciiStrToUpper(dtype);
   const bool has_records = !options.from_file.empty() || !options.from_topic.empty();
   const std::string file = has_records ? "bench_criteo" : "bench_deepfm";
-  ASSIGN_OR_RETURN(const std::string path, FindJobFile(file, line.install_dir));
-  ASSIGN_OR_RETURN(const JobConfig job, PrepareJob(path, SetsOf(options, line), line.install_dir));
+  ASSIGN_OR_RETURN(const std::string path, FindJobFile(file, call.install_dir));
+  ASSIGN_OR_RETURN(const JobConfig job, PrepareJob(path, SetsOf(options), call.install_dir));
   ThroughputMeter meter(options.warmup_seconds, options.seconds);
   ASSIGN_OR_RETURN(const JobRun run,
-                   RunJob(job, line, [&meter](const StatusAnswer& status, Launcher*) {
+                   RunJob(job, RunFlags(), [&meter](const StatusAnswer& status, Launcher*) {
                      return meter.Add(status, MonotonicSeconds());
                    }));
   const int code = PrintEnd(run.end);
   if (code != 0) return code;
   if (meter.num_windows() == 0) return absl::AbortedError("the run ended during the warm-up");
-  absl::StatusOr<std::vector<ProductRate>> products = std::vector<ProductRate>();
+  absl::StatusOr<std::vector<ProductsLine>> products = std::vector<ProductsLine>();
   if (MeasuresProducts(job)) products = MeasureProducts(run.run_dir);
   // The measured training is worth printing even without the figure to compare it with.
   if (!products.ok()) PrintError(products.status());
-  PrintDeepFm(options, meter, products.ok() ? *products : std::vector<ProductRate>(), run.run_dir);
+  PrintDeepFm(options, meter, products.ok() ? *products : std::vector<ProductsLine>(), run.run_dir);
   return 0;
 }
 
-constexpr std::pair<const char*, absl::StatusOr<int> (*)(const CommandLine&)> kRuns[] = {
+constexpr std::pair<const char*, absl::StatusOr<int> (*)(const CommandCall&)> kRuns[] = {
     {"deepfm", BenchDeepFm},
     {"recovery", BenchRecovery},
     {"cuts", BenchCuts},
 };
+
+// Writes `--name value` as `--name=value`, which alone the flags of Google's benchmark library take.
+std::vector<std::string> JoinedFlags(const std::vector<std::string>& args) {
+  std::vector<std::string> joined;
+  for (const std::string& arg : args) {
+    const bool is_value = !joined.empty() && !absl::StartsWith(arg, "--") &&
+                          absl::StartsWith(joined.back(), "--") &&
+                          !absl::StrContains(joined.back(), "=");
+    if (is_value) {
+      absl::StrAppend(&joined.back(), "=", arg);
+    } else {
+      joined.push_back(arg);
+    }
+  }
+  return joined;
+}
 
 // Replaces this process by the benchmark's program; returns only if that fails.
 absl::Status ExecBenchmark(const std::string& path, const std::vector<std::string>& flags) {
@@ -189,19 +196,30 @@ absl::Status ExecBenchmark(const std::string& path, const std::vector<std::strin
 
 }  // namespace
 
-int BenchCommand(const CommandLine& line) {
-  const std::string& name = line.arguments[0];
+int BenchCommand(const CommandCall& call) {
+  std::vector<std::string> names;
+  for (const auto& [program, path] : kPrograms) names.push_back(program);
+  for (const auto& [run_name, bench] : kRuns) names.push_back(run_name);
+  // Flags may stand before the name, and their values are no names.
+  const auto at =
+      std::find_first_of(call.args.begin(), call.args.end(), names.begin(), names.end());
+  if (at == call.args.end() && (call.args.empty() || absl::StartsWith(call.args[0], "--"))) {
+    return PrintError(absl::InvalidArgumentError("usage: satrap bench NAME [FLAGS]; NAME is " +
+                                                 absl::StrJoin(names, ", ")));
+  }
+  const std::string name = at == call.args.end() ? call.args[0] : *at;
+  CommandCall rest = call;
+  rest.name = name;
+  if (at != call.args.end()) rest.args.erase(rest.args.begin() + (at - call.args.begin()));
   for (const auto& [run_name, bench] : kRuns) {
     if (name != run_name) continue;
-    const absl::StatusOr<int> code = bench(line);
+    const absl::StatusOr<int> code = bench(rest);
     return code.ok() ? *code : PrintErrorOrStop(code.status());
   }
-  std::vector<std::string> names;
+  if (name == "plan") rest.args = JoinedFlags(rest.args);
   for (const auto& [program, path] : kPrograms) {
-    if (name == program) return PrintError(ExecBenchmark(path, line.bench_flags));
-    names.push_back(program);
+    if (name == program) return PrintError(ExecBenchmark(path, rest.args));
   }
-  for (const auto& [run_name, bench] : kRuns) names.push_back(run_name);
   return PrintError(
       absl::NotFoundError(absl::StrCat("there is no benchmark '", name, "', but ",
                                        absl::StrJoin(names, ", "), DidYouMean(name, names))));

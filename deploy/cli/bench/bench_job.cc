@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
@@ -12,62 +10,6 @@
 #include "deploy/cli/job_preparation.h"
 
 namespace satrap {
-
-absl::Status ParseNumberFlags(const std::string& bench, const std::vector<std::string>& flags,
-                              const std::vector<std::pair<std::string, double*>>& numbers) {
-  for (const std::string& flag : flags) {
-    const size_t equals = std::min(flag.find('='), flag.size());
-    const auto found = std::find_if(numbers.begin(), numbers.end(), [&](const auto& number) {
-      return number.first == flag.substr(0, equals);
-    });
-    if (found != numbers.end() && equals < flag.size() &&
-        absl::SimpleAtod(flag.substr(equals + 1), found->second) && *found->second >= 0) {
-      continue;
-    }
-    std::string known;
-    for (const auto& [name, value] : numbers) absl::StrAppend(&known, " ", name, "=N");
-    return absl::InvalidArgumentError(
-        absl::StrCat("bench ", bench, " does not take ", flag, "; it takes", known));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<DeepFmOptions> ParseDeepFmFlags(const std::vector<std::string>& flags) {
-  DeepFmOptions options;
-  for (const std::string& flag : flags) {
-    const size_t equals = std::min(flag.find('='), flag.size());
-    const std::string name = flag.substr(0, equals);
-    const std::string value = equals < flag.size() ? flag.substr(equals + 1) : "";
-    double* number = name == "--seconds"          ? &options.seconds
-                     : name == "--warmup_seconds" ? &options.warmup_seconds
-                                                  : nullptr;
-    std::string* text = name == "--wire"         ? &options.wire
-                        : name == "--precision"  ? &options.precision
-                        : name == "--mlp"        ? &options.mlp
-                        : name == "--from_file"  ? &options.from_file
-                        : name == "--from_topic" ? &options.from_topic
-                        : name == "--brokers"    ? &options.brokers
-                                                 : nullptr;
-    if (text != nullptr && !value.empty()) {
-      *text = value;
-    } else if (number == nullptr || !absl::SimpleAtod(value, number) || *number < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("bench deepfm does not take ", flag,
-                       "; it takes --seconds=N, --warmup_seconds=N, --wire=f32|f16|bf16, "
-                       "--precision=f32|f16|bf16, --mlp=400,400,400, --from_file=FILE, "
-                       "--from_topic=TOPIC, --brokers=HOST:PORT"));
-    }
-  }
-  if (options.from_topic.empty() != options.brokers.empty() ||
-      (!options.from_topic.empty() && !options.from_file.empty())) {
-    return absl::InvalidArgumentError(
-        "bench deepfm takes --from_topic and --brokers together, and not with --from_file");
-  }
-  for (std::string* dtype : {&options.wire, &options.precision}) {
-    for (char& c : *dtype) c = absl::ascii_toupper(c);
-  }
-  return options;
-}
 
 void SetRows(int64_t rows, JobConfig* job) {
   auto* const sizes = job->mutable_data()->mutable_synthetic()->mutable_vocabulary_sizes();
@@ -90,9 +32,9 @@ void SetRows(int64_t rows, JobConfig* job) {
   job->mutable_tables(0)->set_reserve_rows(rows);
 }
 
-absl::StatusOr<JobConfig> JobOfTwos(const CommandLine& line, const std::vector<std::string>& sets,
-                                    int64_t rows) {
-  ASSIGN_OR_RETURN(const std::string path, FindJobFile("bench_deepfm", line.install_dir));
+absl::StatusOr<JobConfig> JobOfTwos(const std::string& install_dir,
+                                    const std::vector<std::string>& sets, int64_t rows) {
+  ASSIGN_OR_RETURN(const std::string path, FindJobFile("bench_deepfm", install_dir));
   std::vector<std::string> all = {
       "data_loader.replicas=2",
       "embedding_worker.replicas=2",
@@ -103,8 +45,7 @@ absl::StatusOr<JobConfig> JobOfTwos(const CommandLine& line, const std::vector<s
       "data.synthetic.train_samples=1000000000",
   };
   all.insert(all.end(), sets.begin(), sets.end());
-  all.insert(all.end(), line.sets.begin(), line.sets.end());
-  ASSIGN_OR_RETURN(JobConfig job, PrepareJob(path, all, line.install_dir));
+  ASSIGN_OR_RETURN(JobConfig job, PrepareJob(path, all, install_dir));
   if (rows < job.data().features_size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--rows must be at least ", job.data().features_size()));

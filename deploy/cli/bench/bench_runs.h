@@ -1,5 +1,6 @@
 // Benchmarks of whole runs that take cuts: how soon a run goes on after a death, and what cuts
-// cost. Each prints one JSON line and returns the exit code.
+// cost. Each takes its flags from the call (command_flags.h), prints one JSON line and returns the
+// exit code.
 //
 // REQUIRES: the main thread; no gRPC has been used in this process yet
 
@@ -11,12 +12,12 @@
 
 namespace satrap {
 
-// Kills (or, with --stop=1, stops) one process after the other, each after a cut, and measures the
+// Kills (or, with --stop 1, stops) one process after the other, each after a cut, and measures the
 // time to the next step that counts.
-absl::StatusOr<int> BenchRecovery(const CommandLine& line);
+absl::StatusOr<int> BenchRecovery(const CommandCall& call);
 
 // Trains without cuts and with them, in turn.
-absl::StatusOr<int> BenchCuts(const CommandLine& line);
+absl::StatusOr<int> BenchCuts(const CommandCall& call);
 
 }  // namespace satrap
 

@@ -1,32 +1,19 @@
 #include "deploy/cli/bench/cut_figures.h"
 
-#include <cstdlib>
-
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "common/json/json.h"
+#include "proto/report.pb.h"
 
 namespace satrap {
 namespace {
 
-// A number of a line of metrics.jsonl; 0 if it has none of that name.
-double NumberIn(const std::string& line, const std::string& name) {
-  const std::string key = absl::StrCat("\"", name, "\":");
-  const size_t at = line.find(key);
-  return at == std::string::npos ? 0 : std::strtod(line.c_str() + at + key.size(), nullptr);
-}
-
-bool IsEvent(const std::string& line, const std::string& name) {
-  return absl::StartsWith(line, absl::StrCat("{\"event\":\"", name, "\","));
-}
-
-void AddCut(const std::string& line, CutFigures* figures) {
-  if (!absl::StrContains(line, "\"committed\":true")) {
-    ++figures->abandoned;
-    return;
-  }
-  figures->writing_seconds.push_back(NumberIn(line, "seconds"));
-  figures->copied_bytes.push_back(NumberIn(line, "copied_bytes"));
+// Reads the line into `*event` if it is one of that name. False for others, and for a line that is
+// not whole: the run may just be writing it.
+template <typename Line>
+bool Read(const std::string& line, absl::string_view name, Line* event) {
+  EventLine first;
+  return ParseJson(line, &first).ok() && first.event() == name && ParseJson(line, event).ok();
 }
 
 }  // namespace
@@ -38,17 +25,24 @@ CutFigures ReadCutFigures(const std::string& metrics, double warmup_seconds, dou
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(metrics, '\n'))) {
     const bool is_warm = trained_seconds >= warmup_seconds;
     if (is_warm && figures.seconds >= seconds) break;
-    if (IsEvent(line, "train")) {
-      const double window = NumberIn(line, "seconds");
-      trained_seconds += window;
+    TrainLine train;
+    PauseLine pause;
+    CutLine cut;
+    if (Read(line, "train", &train)) {
+      trained_seconds += train.seconds();
       if (!is_warm) continue;
-      figures.seconds += window;
-      samples += window * NumberIn(line, "samples_per_second");
-    } else if (is_warm && IsEvent(line, "pause")) {
-      const double usual = NumberIn(line, "usual_seconds");
-      figures.pauses.push_back({NumberIn(line, "gap_seconds") - usual, usual});
-    } else if (is_warm && IsEvent(line, "cut")) {
-      AddCut(line, &figures);
+      figures.seconds += train.seconds();
+      samples += train.seconds() * train.samples_per_second();
+    } else if (is_warm && Read(line, "pause", &pause)) {
+      figures.pauses.push_back(
+          {pause.gap_seconds() - pause.usual_seconds(), pause.usual_seconds()});
+    } else if (is_warm && Read(line, "cut", &cut)) {
+      if (!cut.committed()) {
+        ++figures.abandoned;
+        continue;
+      }
+      figures.writing_seconds.push_back(cut.seconds());
+      figures.copied_bytes.push_back(static_cast<double>(cut.copied_bytes()));
     }
   }
   if (figures.seconds > 0) figures.samples_per_second = samples / figures.seconds;

@@ -47,5 +47,10 @@ TEST(CutFigures, AShortTrainingHasWhatThereIs) {
   EXPECT_DOUBLE_EQ(ReadCutFigures(Window(1, 10), 0, 10).seconds, 1);
 }
 
+TEST(CutFigures, ALineOfWhichOnlyTheBeginningIsWrittenIsLeftOut) {
+  const std::string line = Window(1, 10);
+  EXPECT_DOUBLE_EQ(ReadCutFigures(line + line.substr(0, line.size() - 3), 0, 10).seconds, 1);
+}
+
 }  // namespace
 }  // namespace satrap

@@ -17,36 +17,30 @@
 #include "common/base/cpu_name.h"
 #include "common/base/status_macros.h"
 #include "common/file/file_error.h"
+#include "common/json/json.h"
 #include "deploy/cli/bench/bench_job.h"
 #include "deploy/cli/bench/bench_runs.h"
 #include "deploy/cli/bench/cut_figures.h"
 #include "deploy/cli/chaos/child_run.h"
+#include "deploy/cli/command_flags.h"
 #include "deploy/cli/run_job.h"
-#include "deploy/report/json.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 namespace {
 
-struct Options {
-  double rows = 20e6;
-  double pairs = 3;
-  double every_seconds = 30;
-  double warmup_seconds = 10;
-  double seconds = 90;
-};
-
 // Trains in this process until enough is measured. Returns the exit code, and the run's folder if
 // that is 0.
-absl::StatusOr<int> Train(const CommandLine& line, const Options& options, int64_t every_steps,
-                          std::string* run_dir) {
-  ASSIGN_OR_RETURN(const JobConfig job,
-                   JobOfTwos(line,
-                             {"checkpoint.every_seconds=0",
-                              absl::StrCat("checkpoint.every_steps=", every_steps)},
-                             static_cast<int64_t>(options.rows)));
+absl::StatusOr<int> Train(const std::string& install_dir, const CutsFlags& options,
+                          int64_t every_steps, std::string* run_dir) {
+  std::vector<std::string> sets = {"checkpoint.every_seconds=0",
+                                   absl::StrCat("checkpoint.every_steps=", every_steps)};
+  sets.insert(sets.end(), options.sets.begin(), options.sets.end());
+  ASSIGN_OR_RETURN(const JobConfig job, JobOfTwos(install_dir, sets, options.rows));
   std::string metrics;
   ASSIGN_OR_RETURN(
-      const JobRun run, RunJob(job, line, [&](const StatusAnswer& /*status*/, Launcher* launcher) {
+      const JobRun run,
+      RunJob(job, RunFlags(), [&](const StatusAnswer& /*status*/, Launcher* launcher) {
         std::ostringstream text;
         text << std::ifstream(launcher->run_dir() + "/metrics.jsonl").rdbuf();
         metrics = text.str();
@@ -67,7 +61,7 @@ absl::StatusOr<int> Train(const CommandLine& line, const Options& options, int64
 
 // The same in a process of its own (child_run.h): this one must not use gRPC before it forks the
 // next.
-absl::StatusOr<CutFigures> Measure(const CommandLine& line, const Options& options,
+absl::StatusOr<CutFigures> Measure(const std::string& install_dir, const CutsFlags& options,
                                    int64_t every_steps) {
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) return FileError("make", "a pipe");
@@ -75,7 +69,7 @@ absl::StatusOr<CutFigures> Measure(const CommandLine& line, const Options& optio
       every_steps == 0 ? "the benchmark's run without cuts" : "the benchmark's run with cuts";
   const absl::Status trained = RunInChild(name, [&] {
     std::string run_dir;
-    const absl::StatusOr<int> code = Train(line, options, every_steps, &run_dir);
+    const absl::StatusOr<int> code = Train(install_dir, options, every_steps, &run_dir);
     if (!code.ok()) return PrintError(code.status());
     const auto size = static_cast<ssize_t>(run_dir.size());
     if (write(report[1], run_dir.data(), run_dir.size()) == size) return *code;
@@ -94,25 +88,17 @@ absl::StatusOr<CutFigures> Measure(const CommandLine& line, const Options& optio
   return ReadCutFigures(text.str(), options.warmup_seconds, options.seconds);
 }
 
-void AddNumbers(const char* key, const std::vector<double>& values, JsonWriter* json) {
-  json->Key(key);
-  json->BeginArray();
-  for (const double value : values) json->Number(value);
-  json->EndArray();
+void AddPair(const CutFigures& without, const CutFigures& with, CutsLine* line) {
+  CutsLine::Pair* const pair = line->add_samples_per_second();
+  pair->set_without(without.samples_per_second);
+  pair->set_with(with.samples_per_second);
+  pair->set_cost_percent(100 * (1 - with.samples_per_second / without.samples_per_second));
+  for (const double seconds : with.writing_seconds) pair->add_writing_seconds(seconds);
+  for (const double bytes : with.copied_bytes) pair->add_copied_bytes(bytes);
+  pair->set_abandoned(with.abandoned);
 }
 
-void AddPair(const CutFigures& without, const CutFigures& with, JsonWriter* json) {
-  json->BeginObject();
-  json->Field("without", without.samples_per_second);
-  json->Field("with", with.samples_per_second);
-  json->Field("cost_percent", 100 * (1 - with.samples_per_second / without.samples_per_second));
-  AddNumbers("writing_seconds", with.writing_seconds, json);
-  AddNumbers("copied_bytes", with.copied_bytes, json);
-  json->Field("abandoned", static_cast<int64_t>(with.abandoned));
-  json->EndObject();
-}
-
-void AddPauses(const std::vector<CutFigures>& runs, JsonWriter* json) {
+void AddPauses(const std::vector<CutFigures>& runs, CutsLine* line) {
   std::vector<double> seconds, steps;
   for (const CutFigures& run : runs) {
     for (const CutFigures::Pause& pause : run.pauses) {
@@ -120,52 +106,39 @@ void AddPauses(const std::vector<CutFigures>& runs, JsonWriter* json) {
       steps.push_back(pause.seconds / pause.usual_seconds);
     }
   }
-  json->Field("pauses", static_cast<int64_t>(seconds.size()));
-  json->Field("median_pause_seconds", MedianOf(seconds));
-  json->Field("median_pause_steps", MedianOf(steps));
+  line->set_pauses(static_cast<int64_t>(seconds.size()));
+  line->set_median_pause_seconds(MedianOf(seconds));
+  line->set_median_pause_steps(MedianOf(steps));
   if (seconds.empty()) return;
-  json->Field("max_pause_seconds", *std::max_element(seconds.begin(), seconds.end()));
-  json->Field("max_pause_steps", *std::max_element(steps.begin(), steps.end()));
+  line->set_max_pause_seconds(*std::max_element(seconds.begin(), seconds.end()));
+  line->set_max_pause_steps(*std::max_element(steps.begin(), steps.end()));
 }
 
 }  // namespace
 
-absl::StatusOr<int> BenchCuts(const CommandLine& line) {
-  Options options;
-  RETURN_IF_ERROR(ParseNumberFlags("cuts", line.bench_flags,
-                                   {{"--rows", &options.rows},
-                                    {"--pairs", &options.pairs},
-                                    {"--every_seconds", &options.every_seconds},
-                                    {"--warmup_seconds", &options.warmup_seconds},
-                                    {"--seconds", &options.seconds}}));
-  if (!(options.seconds > 0 && options.every_seconds > 0)) {
-    return absl::InvalidArgumentError("--seconds and --every_seconds must be above 0");
-  }
-  ASSIGN_OR_RETURN(const JobConfig job, JobOfTwos(line, {}, static_cast<int64_t>(options.rows)));
-  JsonWriter json;
-  json.BeginObject();
-  json.StringField("bench", "cuts");
-  json.Field("rows", options.rows);
-  json.Field("every_seconds", options.every_seconds);
+absl::StatusOr<int> BenchCuts(const CommandCall& call) {
+  CutsFlags options;
+  RETURN_IF_ERROR(ParseOnlyFlags(call.args, options.Table()));
+  ASSIGN_OR_RETURN(const JobConfig job, JobOfTwos(call.install_dir, options.sets, options.rows));
+  CutsLine line;
+  line.set_bench("cuts");
+  line.set_rows(options.rows);
+  line.set_every_seconds(options.every_seconds);
   std::vector<CutFigures> with_cuts;
-  json.Key("samples_per_second");
-  json.BeginArray();
-  for (int pair = 0; pair < static_cast<int>(options.pairs); ++pair) {
-    ASSIGN_OR_RETURN(const CutFigures without, Measure(line, options, 0));
+  for (int pair = 0; pair < options.pairs; ++pair) {
+    ASSIGN_OR_RETURN(const CutFigures without, Measure(call.install_dir, options, 0));
     // By steps, because cuts by time stay away from each other for four times their writing.
     const double step_seconds =
         static_cast<double>(job.global_batch_size()) / without.samples_per_second;
     const auto every_steps =
         static_cast<int64_t>(std::max(1.0, std::round(options.every_seconds / step_seconds)));
-    ASSIGN_OR_RETURN(const CutFigures with, Measure(line, options, every_steps));
-    AddPair(without, with, &json);
+    ASSIGN_OR_RETURN(const CutFigures with, Measure(call.install_dir, options, every_steps));
+    AddPair(without, with, &line);
     with_cuts.push_back(with);
   }
-  json.EndArray();
-  AddPauses(with_cuts, &json);
-  json.StringField("cpu", CpuName());
-  json.EndObject();
-  printf("%s\n", json.text().c_str());
+  AddPauses(with_cuts, &line);
+  line.set_cpu(CpuName());
+  PrintJson(line, kShortestNumbers);
   return 0;
 }
 

@@ -15,24 +15,20 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/cpu_name.h"
 #include "common/base/status_macros.h"
+#include "common/json/json.h"
 #include "common/role/role_flags.h"
 #include "common/thread/wall_clock.h"
 #include "deploy/cli/bench/bench_job.h"
 #include "deploy/cli/bench/bench_runs.h"
 #include "deploy/cli/bench/recovery_times.h"
+#include "deploy/cli/command_flags.h"
 #include "deploy/cli/run_job.h"
-#include "deploy/report/json.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 namespace {
 
 constexpr Role kVictims[] = {NN_WORKER, EMBEDDING_PS, COORDINATOR, DATA_LOADER, EMBEDDING_WORKER};
-
-struct Options {
-  double rows = 1e6;
-  double kills = 10;
-  double stop = 0;  // not 0: SIGSTOP instead of SIGKILL
-};
 
 struct Death {
   Role role = COORDINATOR;
@@ -44,7 +40,7 @@ struct Death {
 // Kills the processes in turn: all roles, then again, each role's other replica.
 class Killer {
  public:
-  explicit Killer(const Options& options) : options_(options) {}
+  explicit Killer(const RecoveryFlags& options) : options_(options) {}
 
   // False once the generation after the last death trains.
   bool Watch(const StatusAnswer& status, Launcher* launcher) {
@@ -72,7 +68,7 @@ class Killer {
   const std::vector<RestartTimes>& restarts() const { return restarts_; }
 
  private:
-  const Options options_;
+  const RecoveryFlags options_;
   std::vector<Death> deaths_;
   std::vector<RestartTimes> restarts_;
 };
@@ -94,59 +90,50 @@ std::vector<std::pair<Role, std::string>> LogsOf(const JobConfig& job, const std
   return logs;
 }
 
-void Print(const Options& options, const Killer& killer, const std::vector<RecoveryTimes>& all,
-           const std::string& run_dir) {
+void Print(const RecoveryFlags& options, const Killer& killer,
+           const std::vector<RecoveryTimes>& all, const std::string& run_dir) {
   std::vector<double> totals;
   for (const RecoveryTimes& times : all) {
     totals.push_back(static_cast<double>(std::accumulate(times.begin(), times.end(), int64_t{0})) *
                      1e-3);
   }
-  JsonWriter json;
-  json.BeginObject();
-  json.StringField("bench", "recovery");
-  json.Field("rows", options.rows);
-  json.StringField("signal", options.stop > 0 ? "SIGSTOP" : "SIGKILL");
-  json.Field("median_seconds", MedianOf(totals));
-  json.Field("max_seconds", *std::max_element(totals.begin(), totals.end()));
-  json.Key("median_phase_ms");
-  json.BeginObject();
+  RecoveryLine line;
+  line.set_bench("recovery");
+  line.set_rows(options.rows);
+  line.set_signal(options.stop > 0 ? "SIGSTOP" : "SIGKILL");
+  line.set_median_seconds(MedianOf(totals));
+  line.set_max_seconds(*std::max_element(totals.begin(), totals.end()));
   for (size_t i = 0; i < kNumRecoveryPhases; ++i) {
     std::vector<double> phase;
     for (const RecoveryTimes& times : all) phase.push_back(static_cast<double>(times[i]));
-    json.Field(kRecoveryPhaseNames[i], MedianOf(phase));
+    NamedNumber* const median = line.add_median_phase_ms();
+    median->set_name(kRecoveryPhaseNames[i]);
+    median->set_value(MedianOf(phase));
   }
-  json.EndObject();
-  json.Key("each");
-  json.BeginArray();
   for (size_t i = 0; i < totals.size(); ++i) {
     const Death& death = killer.deaths()[i];
-    json.BeginObject();
-    json.StringField("process", MemberName(death.role, death.index));
-    json.Field("seconds", totals[i]);
-    json.EndObject();
+    RecoveryLine::Death* const each = line.add_each();
+    each->set_process(MemberName(death.role, death.index));
+    each->set_seconds(totals[i]);
   }
-  json.EndArray();
-  json.StringField("cpu", CpuName());
-  json.StringField("run_dir", run_dir);
-  json.EndObject();
-  printf("%s\n", json.text().c_str());
+  line.set_cpu(CpuName());
+  line.set_run_dir(run_dir);
+  PrintJson(line, kShortestNumbers);
 }
 
 }  // namespace
 
-absl::StatusOr<int> BenchRecovery(const CommandLine& line) {
-  Options options;
-  RETURN_IF_ERROR(ParseNumberFlags(
-      "recovery", line.bench_flags,
-      {{"--rows", &options.rows}, {"--kills", &options.kills}, {"--stop", &options.stop}}));
-  if (options.kills < 1) return absl::InvalidArgumentError("--kills must be at least 1");
-  ASSIGN_OR_RETURN(const JobConfig job, JobOfTwos(line, {"checkpoint.every_seconds=2"},
-                                                  static_cast<int64_t>(options.rows)));
+absl::StatusOr<int> BenchRecovery(const CommandCall& call) {
+  RecoveryFlags options;
+  RETURN_IF_ERROR(ParseOnlyFlags(call.args, options.Table()));
+  options.sets.insert(options.sets.begin(), "checkpoint.every_seconds=2");
+  ASSIGN_OR_RETURN(const JobConfig job, JobOfTwos(call.install_dir, options.sets, options.rows));
   Killer killer(options);
-  ASSIGN_OR_RETURN(const JobRun run,
-                   RunJob(job, line, [&killer](const StatusAnswer& status, Launcher* launcher) {
-                     return killer.Watch(status, launcher);
-                   }));
+  ASSIGN_OR_RETURN(
+      const JobRun run,
+      RunJob(job, RunFlags(), [&killer](const StatusAnswer& status, Launcher* launcher) {
+        return killer.Watch(status, launcher);
+      }));
   const int code = PrintEnd(run.end);
   if (code != 0) return code;
   if (run.end.kind != RunEnd::DISMISSED || killer.restarts().size() < killer.deaths().size()) {

@@ -15,19 +15,13 @@
 #include "deploy/launcher/run_progress.h"
 
 namespace satrap {
-namespace {
 
-std::vector<std::string> TrainArguments(const CommandLine& line, const std::string& run_dir) {
-  std::vector<std::string> args = {"satrap", "--install_dir=" + line.install_dir, "train",
-                                   line.arguments[0], "--run_dir=" + run_dir};
-  for (const std::string& set : line.sets) args.push_back("--set=" + set);
-  return args;
-}
-
-}  // namespace
-
-absl::StatusOr<RunResult> TrainUndisturbed(const CommandLine& line, const std::string& run_dir) {
-  std::vector<std::string> args = TrainArguments(line, run_dir);
+absl::StatusOr<RunResult> TrainUndisturbed(const std::string& install_dir, const std::string& job,
+                                           const std::vector<std::string>& sets,
+                                           const std::string& run_dir) {
+  std::vector<std::string> args = {"satrap", "--install_dir=" + install_dir, "train", job,
+                                   "--run_dir=" + run_dir};
+  for (const std::string& set : sets) args.push_back("--set=" + set);
   std::vector<char*> argv;
   for (std::string& arg : args) argv.push_back(arg.data());
   argv.push_back(nullptr);

@@ -9,16 +9,17 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "deploy/cli/command_line.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
 
-// Trains the job of `line`, with its overrides, as `satrap train` into `run_dir`, in a process of
-// its own. Its output goes where this process's does. ABORTED if it does not finish, and errors as
+// Trains a job as `satrap train JOB` with these overrides does, into `run_dir`, in a process of its
+// own. Its output goes where this process's does. ABORTED if it does not finish, and errors as
 // RunInChild (child_run.h); then nothing of it is left running.
-absl::StatusOr<RunResult> TrainUndisturbed(const CommandLine& line, const std::string& run_dir);
+absl::StatusOr<RunResult> TrainUndisturbed(const std::string& install_dir, const std::string& job,
+                                           const std::vector<std::string>& sets,
+                                           const std::string& run_dir);
 
 // A line that compares the test AUC of a run with those of undisturbed ones: their mean, and from
 // which to which they reach. For a reproducible job it compares the models instead: DATA_LOSS if a

@@ -32,9 +32,7 @@ int TrainInPlaceOfSatrap(const std::string& job) {
 }
 
 absl::Status StatusOfTraining(const std::string& job) {
-  CommandLine line;
-  line.arguments = {job};
-  return TrainUndisturbed(line, "/none/run").status();
+  return TrainUndisturbed(".", job, /*sets=*/{}, "/none/run").status();
 }
 
 TEST(TrainUndisturbed, TellsHowTheTrainingHasEndedBeforeItLooksForARun) {

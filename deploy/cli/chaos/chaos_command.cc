@@ -26,12 +26,13 @@
 #include "deploy/cli/chaos/chaos_killer.h"
 #include "deploy/cli/chaos/chaos_plan.h"
 #include "deploy/cli/chaos/exactly_once.h"
+#include "deploy/cli/command_flags.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/cut_files.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_job.h"
 #include "deploy/launcher/run_folder.h"
-#include "deploy/report/progress_line.h"
+#include "deploy/report/progress_flags.h"
 
 namespace satrap {
 namespace {
@@ -171,11 +172,11 @@ struct Disturbance {
 constexpr char kRunWasTooShort[] =
     "\n  the run ended before everything was done to it: give it more samples";
 
-absl::StatusOr<JobRun> RunWithPlannedEvents(const JobConfig& job, const CommandLine& line,
+absl::StatusOr<JobRun> RunWithPlannedEvents(const JobConfig& job, const ChaosFlags& flags,
                                             Disturbance* done) {
-  Chaos chaos(PlanChaos(job, line.kills, line.seed));
+  Chaos chaos(PlanChaos(job, flags.kills, flags.seed));
   absl::StatusOr<JobRun> run =
-      RunJob(job, line, [&chaos](const StatusAnswer& status, Launcher* launcher) {
+      RunJob(job, flags.run, [&chaos](const StatusAnswer& status, Launcher* launcher) {
         return chaos.Watch(status, launcher);
       });
   *done = {chaos.kills(), chaos.verified_cuts(), chaos.problems()};
@@ -183,12 +184,12 @@ absl::StatusOr<JobRun> RunWithPlannedEvents(const JobConfig& job, const CommandL
   return run;
 }
 
-absl::StatusOr<JobRun> RunWithRandomKills(JobConfig job, const CommandLine& line,
+absl::StatusOr<JobRun> RunWithRandomKills(JobConfig job, const ChaosFlags& flags,
                                           Disturbance* done) {
   // Several kills may come before the next cut, and each of them is a restart.
-  job.set_max_restarts(std::max(job.max_restarts(), line.kills));
+  job.set_max_restarts(std::max(job.max_restarts(), flags.kills));
   ChaosKiller::Options options;
-  options.kills = PlanRandomKills(job, line.kills, line.every_seconds, line.seed);
+  options.kills = PlanRandomKills(job, flags.kills, flags.every_seconds, flags.seed);
   options.verify = [](const std::string& cut_folder) {
     return VerifyCut(cut_folder, DiskFileSystem()).status();
   };
@@ -196,7 +197,7 @@ absl::StatusOr<JobRun> RunWithRandomKills(JobConfig job, const CommandLine& line
     fprintf(stderr, "%ssatrap: chaos: %s\n", LineEnd(), kill.c_str());
   };
   std::unique_ptr<ChaosKiller> killer;
-  absl::StatusOr<JobRun> run = RunJob(job, line, [&](const StatusAnswer&, Launcher* launcher) {
+  absl::StatusOr<JobRun> run = RunJob(job, flags.run, [&](const StatusAnswer&, Launcher* launcher) {
     options.run_dir = launcher->run_dir();
     if (killer == nullptr) killer = std::make_unique<ChaosKiller>(options);
     return true;
@@ -204,13 +205,13 @@ absl::StatusOr<JobRun> RunWithRandomKills(JobConfig job, const CommandLine& line
   if (killer == nullptr) return run;
   killer->Stop();
   *done = {killer->kills(), killer->verified_cuts(), killer->problems()};
-  if (done->kills < line.kills) done->problems += kRunWasTooShort;
+  if (done->kills < flags.kills) done->problems += kRunWasTooShort;
   return run;
 }
 
 // Where the undisturbed runs go.
-std::vector<std::string> UndisturbedDirs(const JobConfig& job, const CommandLine& line) {
-  std::string base = line.run_dir;
+std::vector<std::string> UndisturbedDirs(const JobConfig& job, const ChaosFlags& flags) {
+  std::string base = flags.run.run_dir;
   if (base.empty()) {
     const time_t now = time(nullptr);
     tm local;
@@ -220,7 +221,7 @@ std::vector<std::string> UndisturbedDirs(const JobConfig& job, const CommandLine
     base = absl::StrCat(kRunsDir, "/", job.name(), text);
   }
   std::vector<std::string> dirs;
-  for (int i = 1; i <= line.undisturbed; ++i) {
+  for (int i = 1; i <= flags.undisturbed; ++i) {
     dirs.push_back(absl::StrCat(base, "-undisturbed-", i));
   }
   return dirs;
@@ -228,46 +229,49 @@ std::vector<std::string> UndisturbedDirs(const JobConfig& job, const CommandLine
 
 // Checks all that is written when hours of training are over.
 absl::Status CheckAllOutputs(const JobConfig& job, const std::string& job_path,
-                             const CommandLine& line, std::vector<std::string> run_dirs) {
-  RETURN_IF_ERROR(CheckOutputs(job, job_path, {line.report}));
-  RETURN_IF_ERROR(CheckOutputsWritable(line));
-  if (!line.run_dir.empty()) run_dirs.push_back(line.run_dir);
+                             const ChaosFlags& flags, std::vector<std::string> run_dirs) {
+  RETURN_IF_ERROR(CheckOutputs(job, job_path, {flags.run.report}));
+  RETURN_IF_ERROR(CheckOutputsWritable(flags.run));
+  if (!flags.run.run_dir.empty()) run_dirs.push_back(flags.run.run_dir);
   for (const std::string& dir : run_dirs) RETURN_IF_ERROR(RunFolder::CheckFree(dir));
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> RunChaos(const CommandLine& line) {
-  ASSIGN_OR_RETURN(const std::string path, FindJobFile(line.arguments[0], line.install_dir));
-  ASSIGN_OR_RETURN(const JobConfig job, PrepareJob(path, line.sets, line.install_dir));
-  const std::vector<std::string> undisturbed_dirs = UndisturbedDirs(job, line);
-  RETURN_IF_ERROR(CheckAllOutputs(job, path, line, undisturbed_dirs));
+absl::StatusOr<int> RunChaos(const CommandCall& call) {
+  ChaosFlags flags;
+  ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags.Table()));
+  ASSIGN_OR_RETURN(const std::string path, FindJobFile(arguments[0], call.install_dir));
+  ASSIGN_OR_RETURN(const JobConfig job, PrepareJob(path, flags.run.sets, call.install_dir));
+  const std::vector<std::string> undisturbed_dirs = UndisturbedDirs(job, flags);
+  RETURN_IF_ERROR(CheckAllOutputs(job, path, flags, undisturbed_dirs));
   std::vector<RunResult> undisturbed;
   for (const std::string& dir : undisturbed_dirs) {
-    ASSIGN_OR_RETURN(undisturbed.emplace_back(), TrainUndisturbed(line, dir));
+    ASSIGN_OR_RETURN(undisturbed.emplace_back(),
+                     TrainUndisturbed(call.install_dir, arguments[0], flags.run.sets, dir));
   }
   Disturbance done;
-  const absl::StatusOr<JobRun> run = line.every_seconds > 0
-                                         ? RunWithRandomKills(job, line, &done)
-                                         : RunWithPlannedEvents(job, line, &done);
-  const int code = ReportRun(run, line);
+  const absl::StatusOr<JobRun> run = flags.every_seconds > 0
+                                         ? RunWithRandomKills(job, flags, &done)
+                                         : RunWithPlannedEvents(job, flags, &done);
+  const int code = ReportRun(run, flags.run);
   if (code != 0) return code;
   bool good = PrintCheck(CheckLedger(run->run_dir));
   good = PrintCheck(CheckTally(run->run_dir)) && good;
-  if (line.undisturbed > 0) {
+  if (flags.undisturbed > 0) {
     good = PrintCheck(CompareRuns(job, run->report->result, undisturbed)) && good;
   }
   fprintf(stderr,
           "satrap: chaos: %d kills with seed %llu, %zu restarts; %d times the newest cut was "
           "verified%s\n",
-          done.kills, static_cast<unsigned long long>(line.seed), run->report->restarts.size(),
+          done.kills, static_cast<unsigned long long>(flags.seed), run->report->restarts.size(),
           done.verified_cuts, done.problems.c_str());
   return good && done.problems.empty() ? 0 : 1;
 }
 
 }  // namespace
 
-int ChaosCommand(const CommandLine& line) {
-  const absl::StatusOr<int> code = RunChaos(line);
+int ChaosCommand(const CommandCall& call) {
+  const absl::StatusOr<int> code = RunChaos(call);
   return code.ok() ? *code : PrintErrorOrStop(code.status());
 }
 

@@ -19,6 +19,7 @@
 #include "common/thread/clock.h"
 #include "data_loader/synthetic/bayes_auc.h"
 #include "deploy/cli/bench/metrics_page.h"
+#include "deploy/cli/command_flags.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/kafka_demo/kafka_demo_broker.h"
@@ -122,13 +123,13 @@ class Watch {
   uint64_t stopped_generation_ = 0;
 };
 
-absl::StatusOr<std::unique_ptr<RunFolder>> MakeFolder(const CommandLine& line) {
-  if (!line.run_dir.empty()) return RunFolder::CreateAt(line.run_dir);
+absl::StatusOr<std::unique_ptr<RunFolder>> MakeFolder(const RunFlags& flags) {
+  if (!flags.run_dir.empty()) return RunFolder::CreateAt(flags.run_dir);
   return RunFolder::CreateUnder(kRunsDir, kJob, /*is_latest=*/true);
 }
 
 // Topics with the test stream in them, and the train stream being written.
-absl::Status WriteTopics(const CommandLine& line, const JobConfig& job, uint64_t records,
+absl::Status WriteTopics(double rate, const JobConfig& job, uint64_t records,
                          KafkaDemoBroker* broker) {
   const std::string& train = job.data().kafka().topics(0);
   const std::string& test = job.data().test_kafka().topics(0);
@@ -137,7 +138,7 @@ absl::Status WriteTopics(const CommandLine& line, const JobConfig& job, uint64_t
   RETURN_IF_ERROR(broker->MakeTopic(train, kDemoPartitions));
   RETURN_IF_ERROR(broker->Produce({synthetic, "--stream=test", "--topic=" + test}));
   return broker->StartProducing({synthetic, "--topic=" + train, absl::StrCat("--records=", records),
-                                 absl::StrCat("--rate=", line.rate)});
+                                 absl::StrCat("--rate=", rate)});
 }
 
 // The best AUC is known, because the log is synthetic; the job knows only its topic.
@@ -148,51 +149,54 @@ void AddBayesAuc(const SyntheticFormat& log, JobRun* run) {
   if (!written.ok()) run->report_written = written;
 }
 
-absl::StatusOr<int> RunDemo(const CommandLine& line) {
-  ASSIGN_OR_RETURN(const std::string path, FindJobFile(kJob, line.install_dir));
-  ASSIGN_OR_RETURN(JobConfig job, PrepareJob(path, line.sets, line.install_dir));
-  ASSIGN_OR_RETURN(const std::string log_path, FindJobFile(kLog, line.install_dir));
-  ASSIGN_OR_RETURN(const JobConfig log_job, LoadJob(log_path, {}, line.install_dir));
+absl::StatusOr<int> RunDemo(const CommandCall& call) {
+  DemoFlags flags;
+  RETURN_IF_ERROR(ParseArguments(call, flags.Table()).status());
+  const double rate = flags.rate.value_or(DemoFlags::kDefaultRate);
+  ASSIGN_OR_RETURN(const std::string path, FindJobFile(kJob, call.install_dir));
+  ASSIGN_OR_RETURN(JobConfig job, PrepareJob(path, flags.run.sets, call.install_dir));
+  ASSIGN_OR_RETURN(const std::string log_path, FindJobFile(kLog, call.install_dir));
+  ASSIGN_OR_RETURN(const JobConfig log_job, LoadJob(log_path, {}, call.install_dir));
   const SyntheticFormat& log = log_job.data().synthetic();
-  const bool endless = line.minutes > 0;
+  const bool endless = flags.minutes.has_value();
   const auto records = endless ? 0 : static_cast<uint64_t>(log.train_samples());
-  ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder, MakeFolder(line));
+  ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder, MakeFolder(flags.run));
   job.set_run_dir(folder->path());
 
   fprintf(stderr, "satrap: starting a Kafka broker in %s/kafka\n", folder->path().c_str());
   std::vector<std::string> bounds;
   if (endless) bounds.assign(std::begin(kBounds), std::end(kBounds));
   ASSIGN_OR_RETURN(std::unique_ptr<KafkaDemoBroker> broker,
-                   KafkaDemoBroker::Start(*folder, line.install_dir, bounds));
+                   KafkaDemoBroker::Start(*folder, call.install_dir, bounds));
   RETURN_IF_ERROR(SetDemoTopics(broker->address(), records, &job));
-  RETURN_IF_ERROR(WriteTopics(line, job, records, broker.get()));
+  RETURN_IF_ERROR(WriteTopics(rate, job, records, broker.get()));
   fprintf(stderr, "satrap: writing %s records a second to the topic %s of %s\n",
-          CountText(static_cast<uint64_t>(line.rate)).c_str(), job.data().kafka().topics(0).c_str(),
+          CountText(static_cast<uint64_t>(rate)).c_str(), job.data().kafka().topics(0).c_str(),
           broker->address().c_str());
 
-  Watch watch(broker.get(), folder->SocketAddress("coordinator_0"), line.minutes);
+  Watch watch(broker.get(), folder->SocketAddress("coordinator_0"), flags.minutes.value_or(0));
   absl::StatusOr<JobRun> run =
-      RunJobIn(*folder, job, LaunchOptions(), line,
+      RunJobIn(*folder, job, LaunchOptions(), flags.run,
                [&watch](const StatusAnswer& status, Launcher*) { return watch.Look(status); });
   if (!watch.problem().empty()) return absl::AbortedError(watch.problem());
   if (run.ok()) AddBayesAuc(log, &*run);
-  const int code = ReportRun(run, line);
+  const int code = ReportRun(run, flags.run);
   if (run.ok()) {
     printf("%s", watch.series().Text().c_str());
     fflush(stdout);
     fprintf(stderr,
             "satrap: the broker has ended; `%s/tests/kafka/broker %s/kafka` starts it again, with "
             "the same topics and address\n",
-            line.install_dir.c_str(), folder->path().c_str());
+            call.install_dir.c_str(), folder->path().c_str());
   }
   return code;
 }
 
 }  // namespace
 
-int KafkaDemoCommand(const CommandLine& line) {
+int KafkaDemoCommand(const CommandCall& call) {
   constexpr int kInterrupted = 130;
-  const absl::StatusOr<int> code = RunDemo(line);
+  const absl::StatusOr<int> code = RunDemo(call);
   if (code.ok()) return *code;
   PrintError(code.status());
   return absl::IsCancelled(code.status()) ? kInterrupted : 1;

@@ -1,6 +1,7 @@
 // The whole command line: what deploy/satrap_cli has, and its tools.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/optional.h"
@@ -13,30 +14,24 @@
 namespace satrap {
 namespace {
 
-int RunTool(const CommandLine& line) {
-  switch (line.command) {
-    case Command::kHelp:
-      return line.command_name == "produce" ? ProduceCommand({"--help"})
-                                            : TopicsCommand({"--help"});
-    case Command::kDemo:
-      return KafkaDemoCommand(line);
-    case Command::kRetrieve:
-      return RetrieveCommand(line);
-    case Command::kChaos:
-      return ChaosCommand(line);
-    case Command::kBench:
-      return BenchCommand(line);
-    case Command::kProduce: {
-      std::vector<std::string> produce = line.arguments;
-      produce.push_back("--install_dir=" + line.install_dir);
-      return ProduceCommand(produce);
-    }
-    case Command::kTopics:
-      return RunTopicsCommand(line);
-    default:
-      break;
+int RunProduceCommand(const CommandCall& call) {
+  std::vector<std::string> args = call.args;
+  args.push_back("--install_dir=" + call.install_dir);
+  return ProduceCommand(args);
+}
+
+int RunTool(const CommandCall& call) {
+  constexpr std::pair<absl::string_view, int (*)(const CommandCall&)> kTools[] = {
+      {"demo", KafkaDemoCommand}, {"retrieve", RetrieveCommand},  {"chaos", ChaosCommand},
+      {"bench", BenchCommand},    {"produce", RunProduceCommand}, {"topics", RunTopicsCommand},
+  };
+  if (call.name == "help") {
+    return call.args[0] == "produce" ? ProduceCommand({"--help"}) : TopicsCommand({"--help"});
   }
-  CHECK(false) << "RunCoreCommand has " << line.command_name;
+  for (const auto& [name, run] : kTools) {
+    if (call.name == name) return run(call);
+  }
+  CHECK(false) << "RunCoreCommand has " << call.name;
   return 1;
 }
 
@@ -45,8 +40,8 @@ int RunTool(const CommandLine& line) {
 
 int main(int argc, char** argv) {
   satrap::IgnoreSignalsOfWrites();
-  const auto line = satrap::ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc));
-  if (!line.ok()) return satrap::PrintError(line.status());
-  const absl::optional<int> code = satrap::RunCoreCommand(*line);
-  return code.has_value() ? *code : satrap::RunTool(*line);
+  const auto call = satrap::ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc));
+  if (!call.ok()) return satrap::PrintError(call.status());
+  const absl::optional<int> code = satrap::RunCoreCommand(*call);
+  return code.has_value() ? *code : satrap::RunTool(*call);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "deploy/cli/command_flags.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/run_job.h"
 #include "deploy/retrieve/retrieval.h"
@@ -14,17 +15,20 @@
 
 namespace satrap {
 
-int RetrieveCommand(const CommandLine& line) {
+int RetrieveCommand(const CommandCall& call) {
+  RetrieveFlags flags;
+  const auto arguments = ParseArguments(call, flags.Table());
+  if (!arguments.ok()) return PrintError(arguments.status());
   RetrievalOptions options;
-  options.user_vectors = line.arguments[0];
-  options.item_vectors = line.arguments[1];
-  options.users = line.users;
-  options.items = line.items;
-  options.relevant = line.relevant;
-  options.seen = line.seen;
-  options.popularity = line.popularity;
-  options.output = line.output_file;
-  options.ks = line.ks;
+  options.user_vectors = (*arguments)[0];
+  options.item_vectors = (*arguments)[1];
+  options.users = flags.users;
+  options.items = flags.items;
+  options.relevant = flags.relevant;
+  options.seen = flags.seen;
+  options.popularity = flags.popularity;
+  options.output = flags.output_file;
+  options.ks = flags.ks;
   options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const absl::StatusOr<RetrievalResult> result = Retrieve(options);
   if (!result.ok()) return PrintError(result.status());
@@ -32,8 +36,8 @@ int RetrieveCommand(const CommandLine& line) {
     fprintf(stderr, "satrap: warning: %s\n", warning.c_str());
   }
   // Lists and metrics on one stream could not be told apart.
-  FILE* const to = line.output_file == "/dev/stdout" ? stderr : stdout;
-  fprintf(to, "%s", (line.json ? RetrievalJson(*result) : RetrievalTable(*result)).c_str());
+  FILE* const to = flags.output_file == "/dev/stdout" ? stderr : stdout;
+  fprintf(to, "%s", (flags.json ? RetrievalJson(*result) : RetrievalTable(*result)).c_str());
   return 0;
 }
 

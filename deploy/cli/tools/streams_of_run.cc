@@ -6,7 +6,7 @@
 #include "common/checkpoint/ledger.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
-#include "deploy/coordinator/dealt_topics.h"
+#include "deploy/coordinator/topics/dealt_topics.h"
 
 namespace satrap {
 namespace {

@@ -71,17 +71,16 @@ absl::StatusOr<std::string> TopicsOfRun(const std::string& run) {
 
 }  // namespace
 
-int RunTopicsCommand(const CommandLine& line) {
+int RunTopicsCommand(const CommandCall& call) {
   const bool names_flags =
-      std::any_of(line.arguments.begin(), line.arguments.end(),
+      std::any_of(call.args.begin(), call.args.end(),
                   [](const std::string& argument) { return absl::StartsWith(argument, "--"); });
-  if (names_flags) return TopicsCommand(line.arguments);
-  if (line.arguments.size() > 1) {
+  if (names_flags) return TopicsCommand(call.args);
+  if (call.args.size() > 1) {
     return PrintError(absl::InvalidArgumentError(
         "usage: satrap topics [RUN | TOPIC... --brokers HOST:PORT[,...]]"));
   }
-  const absl::StatusOr<std::string> text =
-      TopicsOfRun(line.arguments.empty() ? "" : line.arguments[0]);
+  const absl::StatusOr<std::string> text = TopicsOfRun(call.args.empty() ? "" : call.args[0]);
   if (!text.ok()) return PrintError(text.status());
   printf("%s", text->c_str());
   return 0;

@@ -1,5 +1,5 @@
-// Operations that take a value at a time, and batch normalisation: DeepFM's hidden layers of 400,
-// and its 26 embeddings of 16 as one block of 416.
+// Operations on single values, and batch normalisation, at the shapes of DeepFM: hidden layers of
+// 400, and 26 embeddings of 16 as one block of 416.
 
 #include "common/base/check.h"
 #include "nn_worker/backend/benchmark/operation.h"
@@ -90,7 +90,7 @@ constexpr BenchmarkOperation kElementwise[] = {
      }},
 };
 
-// What the operations of a batch normalisation share.
+// The tensors that all operations of a batch normalisation use.
 struct BatchNormTensors {
   explicit BatchNormTensors(Workbench* on)
       : x(on->Values(kHidden)),

@@ -1,6 +1,7 @@
-// How fast the host's device runs kernels, beside a plain loop over the same memory: a fill, which
-// waits for nothing; a column sum, whose threads meet at barriers; and an Adam step, which
-// computes. Conformance tests on it take as long as their elements divided by these rates.
+// Measures how fast the host's device runs kernels, compared with a plain loop over the same
+// memory: a fill, which waits for nothing; a column sum, whose threads meet at barriers; and an
+// Adam step, which computes. Conformance tests on this device take as long as their elements
+// divided by these rates.
 //
 // Prints one JSON line for each kernel on 1 and on 2 threads: the best of 25 runs, in millions of
 // elements a second, and the share of the plain loop's rate.
@@ -38,7 +39,7 @@ double BestSeconds(const std::function<void()>& body) {
   return best;
 }
 
-// So that the compiler keeps a loop whose result nobody reads.
+// Makes the compiler keep a loop whose result nobody reads.
 void Keep(const void* p) { asm volatile("" : : "g"(p) : "memory"); }
 
 class Benchmark {

@@ -13,7 +13,7 @@ constexpr int64_t kHidden = 400;
 constexpr int64_t kLength = 50;  // of a sequence
 constexpr int64_t kHeads = 2, kHeadDim = 32;
 
-// All tensors that an operation reads, or writes: their bytes are counted.
+// Joins the tensors that an operation reads, or that it writes: their bytes are counted.
 std::vector<Tensor> With(std::vector<Tensor> tensors, const std::vector<Tensor>& more) {
   tensors.insert(tensors.end(), more.begin(), more.end());
   return tensors;
@@ -92,7 +92,7 @@ constexpr BenchmarkOperation kSums[] = {
      }},
 };
 
-// DLRM's: each vector with those before it.
+// DLRM's pairs: each vector with those before it.
 std::vector<PairTerm> AllPairs(int count) {
   std::vector<PairTerm> terms;
   for (int a = 1; a < count; ++a) {
@@ -116,7 +116,7 @@ BenchmarkWork PairDotsGradOf(Workbench* on, int count, int64_t dim) {
           dxs};
 }
 
-// As attention lays them out: the heads of a vector side by side, a matrix of scores for each head.
+// As attention arranges them: the heads of a vector side by side, a matrix of scores for each head.
 SampleMatrices OfHeads(const Tensor& x) {
   return {x, kFields, kHeadDim, kHeads * kHeadDim, kHeadDim};
 }

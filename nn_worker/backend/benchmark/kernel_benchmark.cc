@@ -26,8 +26,8 @@ constexpr LayerShape kLayers[] = {{429, 400}, {400, 400}, {1024, 1024}, {1024, 5
 constexpr LinearProduct kProducts[] = {LinearProduct::kForward, LinearProduct::kInputGradient,
                                        LinearProduct::kWeightGradient};
 
-// How much is measured. The host's device is hundreds of times slower, and its figures say nothing
-// of a card: it shows that each operation runs.
+// The sizes to measure. The host's device is hundreds of times slower and its figures say nothing
+// about a card; it only shows that each operation runs.
 struct Scale {
   int64_t batch, copy_bytes, square;
   TimingOptions timing;
@@ -65,9 +65,10 @@ class Runner {
     RETURN_IF_ERROR(MeasureCopies());
     for (const auto precision :
          {NnWorkerConfig::F32, NnWorkerConfig::TF32, NnWorkerConfig::BF16, NnWorkerConfig::F16}) {
-      if (flags_.precision.has_value() && *flags_.precision != precision) continue;
+      const bool is_chosen = flags_.precision == NnWorkerConfig::Precision_Name(precision);
+      if (!flags_.precision.empty() && !is_chosen) continue;
       if (precision == NnWorkerConfig::TF32 && !on_card_) {
-        if (!flags_.precision.has_value()) continue;
+        if (!is_chosen) continue;
         return absl::InvalidArgumentError(
             "--precision=TF32 is for cards: this program has the host's device; run "
             "kernel_benchmark_cuda");
@@ -96,7 +97,7 @@ class Runner {
   absl::Status FindDevice() {
     scale_ = on_card_ ? kOnCard : kOnHost;
     if (flags_.batch > 0) scale_.batch = flags_.batch;
-    // Held to the end: what a library loads is then loaded once.
+    // Held to the end, so that what a library loads is loaded only once.
     ASSIGN_OR_RETURN(held_, NewDevice(NnWorkerConfig::F32));
     ASSIGN_OR_RETURN(const DeviceRoom room, held_.device->Room());
     place_ = {room.device, CpuName(), scale_.batch};
@@ -125,7 +126,7 @@ class Runner {
     return absl::OkStatus();
   }
 
-  // The product ceiling, and the products by themselves.
+  // Measures the product ceiling, and then the products by themselves.
   absl::Status MeasureProducts(NnWorkerConfig::Precision precision) {
     ASSIGN_OR_RETURN(const auto products, NewProducts(precision));
     ASSIGN_OR_RETURN(const BenchmarkRow ceiling, products->Square(scale_.square));
@@ -142,15 +143,15 @@ class Runner {
     return absl::OkStatus();
   }
 
-  // On a backend of its own, so that what one operation has left in scratch memory and in lists
-  // does not change the time of the next.
+  // Measures an operation on a backend of its own, so that what the operations before have left in
+  // scratch memory and in lists does not change its time.
   absl::Status Measure(const BenchmarkOperation& operation, NnWorkerConfig::Precision precision) {
     ASSIGN_OR_RETURN(JobDevice device, NewDevice(precision));
     ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                      NewDeviceBackend(std::move(device.device), std::move(device.products)));
     ASSIGN_OR_RETURN(const std::unique_ptr<BackendEvent> end, backend->NewEvent());
     const auto await = [&] {
-      backend->Record(Lane::kOperations, end.get());
+      backend->Record(DeviceQueue::kOperations, end.get());
       return AwaitEvent(backend.get(), end.get(), kTimeoutMs, [] { return false; });
     };
     Workbench workbench(backend.get(), scale_.batch, DTypeOf(precision));
@@ -161,7 +162,8 @@ class Runner {
     row.what = operation.what;
     row.precision = NnWorkerConfig::Precision_Name(precision);
     ASSIGN_OR_RETURN(row.timing, TimeOperation(scale_.timing, work.enqueue, await));
-    // Judged by one ceiling: a product by its arithmetic, all else by what it moves.
+    // Each row is judged by one ceiling: a product by its arithmetic, all else by the bytes it
+    // moves.
     row.flops = work.flops;
     row.bytes = work.flops > 0 ? 0 : work.bytes();
     row.ceiling = work.flops > 0 ? product_rate_ : copy_rate_;
@@ -175,11 +177,24 @@ class Runner {
   Scale scale_ = kOnHost;
   BenchmarkPlace place_;
   JobDevice held_;
-  double copy_rate_ = 0, product_rate_ = 0;  // the second of the precision being measured
-  int rows_ = 0;                             // that are no ceilings
+  double copy_rate_ = 0, product_rate_ = 0;  // product_rate_: of the current precision
+  int rows_ = 0;                             // without the ceilings
 };
 
 }  // namespace
+
+std::vector<Flag> BenchmarkFlags::Table() {
+  return {
+      NumberFlag("batch", "N", "samples (default: 65536 on a card, 32 on the host's device)",
+                 &batch, 1, int64_t{1} << 24),
+      NumberFlag("card", "N", "the card of this machine (default: 0)", &card, 0, 1023),
+      TextFlag("only", "TEXT",
+               R"(measures only the rows whose operation and shape, as they are printed, contain
+                  it)",
+               &only),
+      ChoiceFlag("precision", "F32|TF32|BF16|F16", "(default: all)", &precision),
+  };
+}
 
 absl::Status RunKernelBenchmark(
     const BenchmarkFlags& flags,

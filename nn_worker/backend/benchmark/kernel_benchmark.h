@@ -8,12 +8,24 @@
 #ifndef SATRAP_NN_WORKER_BACKEND_BENCHMARK_KERNEL_BENCHMARK_H_
 #define SATRAP_NN_WORKER_BACKEND_BENCHMARK_KERNEL_BENCHMARK_H_
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "nn_worker/backend/benchmark/flags.h"
+#include "common/flags/flags.h"
 #include "nn_worker/backend/benchmark/report.h"
 
 namespace satrap {
+
+struct BenchmarkFlags {
+  int64_t batch = 0;  // samples; 0: 65536 on a card, 32 on the host's device
+  int card = 0;
+  std::string only;       // rows whose operation and shape, as they are printed, contain it
+  std::string precision;  // F32, TF32 (on a card), BF16 or F16; empty: all
+  std::vector<Flag> Table();
+};
 
 // `made` gets each row as soon as it is measured. The error of NewJobDevice if the device cannot be
 // used; NOT_FOUND if no row matches `flags.only`; INVALID_ARGUMENT for TF32 without a

@@ -40,7 +40,8 @@ refused() {
   [[ "$(wc -l <"$errors")" -eq 1 ]] && grep -qF -- "$message" "$errors" ||
     wrong "says of $*: $(cat "$errors")"
 }
-refused "unknown argument '--bach=3'; the flags are --batch=N" --bach=3
+refused "unknown flag --bach; did you mean --batch?" --bach=3
+refused "--precision F8 is not one of F32, TF32, BF16, F16" --precision F8
 refused "no row matches --only=NoSuchKernel" --only=NoSuchKernel
 refused "--precision=TF32 is for cards" --precision=TF32
 

@@ -1,29 +1,25 @@
-// Each kernel's share of what its device can do (kernel_benchmark.h). kernel_benchmark runs on the
-// host's device, kernel_benchmark_cuda on a card; flags.h has their flags.
+// Measures each kernel's share of what its device can do (kernel_benchmark.h). kernel_benchmark
+// runs on the host's device, kernel_benchmark_cuda on a card.
 
 #include <cstdio>
 #include <string>
 #include <vector>
 
-#include "nn_worker/backend/benchmark/flags.h"
 #include "nn_worker/backend/benchmark/kernel_benchmark.h"
 #include "nn_worker/backend/benchmark/report.h"
 
 namespace satrap {
 namespace {
 
-int Main(const std::vector<std::string>& args) {
-  const auto flags = ParseBenchmarkFlags(args);
+int Main(const BenchmarkFlags& flags) {
   std::vector<BenchmarkRow> rows;
-  absl::Status status = flags.status();
-  if (status.ok()) {
-    status = RunKernelBenchmark(*flags, [&](const BenchmarkPlace& place, const BenchmarkRow& row) {
-      std::printf("%s\n", JsonOf(place, row).c_str());
-      // A run that is cut off has said what it knows.
-      std::fflush(stdout);
-      rows.push_back(row);
-    });
-  }
+  const absl::Status status =
+      RunKernelBenchmark(flags, [&](const BenchmarkPlace& place, const BenchmarkRow& row) {
+        std::printf("%s\n", JsonOf(place, row).c_str());
+        // A run that is cut off later has printed this row.
+        std::fflush(stdout);
+        rows.push_back(row);
+      });
   if (!rows.empty()) std::printf("\n%s", TableOf(rows).c_str());
   if (status.ok()) return 0;
   std::fprintf(stderr, "kernel_benchmark: %s\n", std::string(status.message()).c_str());
@@ -34,5 +30,8 @@ int Main(const std::vector<std::string>& args) {
 }  // namespace satrap
 
 int main(int argc, char** argv) {
-  return satrap::Main(std::vector<std::string>(argv + 1, argv + argc));
+  satrap::BenchmarkFlags flags;
+  const auto code =
+      satrap::TakeProgramFlags(argc, argv, "usage: kernel_benchmark [FLAGS]", flags.Table());
+  return code.has_value() ? *code : satrap::Main(flags);
 }

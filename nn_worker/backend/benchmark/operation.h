@@ -36,7 +36,7 @@ struct BenchmarkWork {
   }
 };
 
-// In which precisions of a network an operation differs.
+// The precisions of a network in which an operation is measured.
 enum class OperationTypes {
   kF32,         // it takes F32 alone, whatever the network's precision
   kBf16,        // there is no such operation in F32
@@ -63,7 +63,7 @@ absl::Span<const BenchmarkOperation> LossOperationsToMeasure();
 absl::Span<const BenchmarkOperation> RowExchangeOperations();
 absl::Span<const BenchmarkOperation> StepOperationsToMeasure();
 
-// All of them.
+// The operations of all tables.
 std::vector<BenchmarkOperation> BenchmarkOperations();
 
 }  // namespace satrap

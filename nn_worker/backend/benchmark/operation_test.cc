@@ -44,11 +44,12 @@ TEST(BenchmarkOperationTest, BytesAreThoseOfTheTensors) {
   // Gradient, w, m and v are read; w, m, v and the copy are written.
   EXPECT_EQ(BytesOf("OptimizerStep", "Adam, n x 512, with a copy in 16 bits", DType::kBF16),
             8 * 512 * (4 * 4 + 3 * 4 + 2));
-  // Two ids of 26 features for each row of 17 (eight ids, two rows), 4 bytes an id, 17 values a
-  // sample.
+  // For each of 26 features: two rows of 17 values, eight ids of 4 bytes, and 17 values for each of
+  // the eight samples.
   EXPECT_EQ(BytesOf("GatherRows", "26 of 16, and 1 for the linear part", DType::kF32),
             26 * (2 * 17 * 4 + 8 * 4 + 8 * 17 * 4));
-  // The gradients of 17 values a sample; where each row's ids begin, and their positions; 17 a row.
+  // 17 gradients for each id; where the ids of each row begin; the ids' positions; 17 gradients for
+  // each row.
   EXPECT_EQ(BytesOf("ScatterGradients", "26 of 16, and 1 for the linear part", DType::kF32),
             26 * 8 * 17 * 4 + (26 * 2 + 1) * 4 + 26 * 8 * 4 + 26 * 2 * 17 * 4);
   // A target that is added to is read, too.
@@ -62,7 +63,7 @@ TEST(BenchmarkOperationTest, ProductsAreCountedInOperations) {
             4.0 * 8 * 1024 * 512);
 }
 
-// An optimizer that does not apply would read its control and end.
+// An optimizer step that does not apply would only read its control and end.
 TEST(BenchmarkOperationTest, TheStepThatIsMeasuredApplies) {
   const Prepared adam("OptimizerStep", "Adam, 400 x 400", DType::kF32);
   const Tensor w = adam.work().writes[0];
@@ -73,7 +74,8 @@ TEST(BenchmarkOperationTest, TheStepThatIsMeasuredApplies) {
 
 TEST(BenchmarkOperationTest, WhatIsWrittenIsFiniteWhereItIsF32) {
   for (const BenchmarkOperation& operation : BenchmarkOperations()) {
-    // Gradients that are added to grow, and the products are tested elsewhere.
+    // Products are tested elsewhere, and kBf16 operations have no F32 form. Each operation runs
+    // only once, because gradients that are added to grow.
     if (operation.types == OperationTypes::kProducts) continue;
     if (operation.types == OperationTypes::kBf16) continue;
     const Prepared prepared(operation.name, operation.what, DType::kF32);

@@ -5,8 +5,8 @@
 //
 // Prints one JSON line for each: the best of 7 runs, in GFLOP/s of wall time, and beside it
 // oneDNN's own product of the whole F32 matrices in one call on one thread (`bare`), which is what
-// slicing is measured against. The runs of a shape follow one another, so that their ratios are of
-// the same seconds.
+// slicing is measured against. The runs of a shape follow one another directly, so that their
+// ratios are not disturbed by what else changes on the machine.
 
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>

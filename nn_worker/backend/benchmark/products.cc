@@ -64,7 +64,7 @@ struct ProductBenchmark::Factors {
   Values W() const { return {w->data(), in, out, w_stride, ElementTypeOf(dtype)}; }
   Matrix<float> Dw() const { return {static_cast<float*>(dw->data()), in, out, out}; }
 
-  // The product as DeviceLinear asks for it, without what is done on the way out.
+  // The product as DeviceLinear asks for it, without an epilogue.
   ProductSpec Spec(LinearProduct product, ProductPrecision precision) const {
     ProductSpec spec;
     spec.precision = precision;
@@ -133,7 +133,7 @@ absl::StatusOr<std::unique_ptr<ProductBenchmark>> ProductBenchmark::Create(
   return made;
 }
 
-// What is enqueued may still read the memory that goes with this object.
+// Enqueued operations may still read memory that is freed with this object.
 ProductBenchmark::~ProductBenchmark() {
   if (event_ != nullptr) Await().IgnoreError();
 }

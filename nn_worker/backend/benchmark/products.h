@@ -1,5 +1,5 @@
-// The ceilings that kernel_benchmark judges kernels by, and the three products of linear layers
-// apart: a device without a Backend.
+// Measures, on a device without a Backend, the ceilings by which kernel_benchmark judges kernels,
+// and the three products of linear layers by themselves.
 //
 //   copy ceiling      a copy of device memory to device memory; a byte counts when it is read, and
 //                     when it is written
@@ -24,12 +24,12 @@
 namespace satrap {
 
 enum class LinearProduct { kForward, kInputGradient, kWeightGradient };
-// As rows call it: "429 x 400, forward".
+// The name in rows: "429 x 400, forward".
 std::string ProductName(LinearProduct product, int64_t in, int64_t out);
 
 class ProductBenchmark {
  public:
-  // `device` multiplies F32 as `precision` says: it is that of a job with this precision.
+  // `device` is that of a job with this precision, so it multiplies F32 as `precision` says.
   static absl::StatusOr<std::unique_ptr<ProductBenchmark>> Create(
       JobDevice device, NnWorkerConfig::Precision precision, const TimingOptions& timing);
   // Waits for everything enqueued.

@@ -14,14 +14,14 @@
 
 namespace satrap {
 
-// What is repeated on a work set of at most this lies in the cache of a card: the 50 MB of an H100.
-// Its rate may be above the copy ceiling and says nothing of the memory's.
+// An operation that is repeated on a working set of at most this size runs in a card's cache, the
+// 50 MB of an H100. Its rate may be above the copy ceiling and says nothing about the memory.
 inline constexpr int64_t kL2Bytes = int64_t{50} << 20;
 
 struct BenchmarkRow {
   std::string operation, what, precision;
   Timing timing;
-  // One of the two; the other is 0.
+  // Of bytes and flops, one is set and the other is 0.
   int64_t bytes = 0;
   double flops = 0;
   double ceiling = 0;   // in bytes, or operations, a second; 0: this row is a ceiling itself
@@ -33,14 +33,14 @@ struct BenchmarkRow {
   std::string note() const;
 };
 
-// What they were measured on.
+// Where the rows were measured.
 struct BenchmarkPlace {
   std::string device;  // DeviceRoom.device
   std::string cpu;
   int64_t batch = 0;
 };
 
-// Without a line's end.
+// One JSON line, without the line's end.
 std::string JsonOf(const BenchmarkPlace& place, const BenchmarkRow& row);
 // A line for each row, by share, the least first; ceilings come first.
 std::string TableOf(std::vector<BenchmarkRow> rows);

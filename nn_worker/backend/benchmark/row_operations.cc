@@ -1,6 +1,6 @@
-// The exchange with the rows of embedding tables. A part's ids are as many as four times its rows,
-// as a table of hashed ids might have them, and each row has four, far apart. A table of a click
-// log also has rows that very many samples name; the entry with a common row shows what those cost.
+// The exchange with the rows of embedding tables. A part has four times as many ids as rows, as a
+// table of hashed ids might have, and the four ids of a row are far apart. A table of a click log
+// also has rows that very many samples name; the entry with a common row shows what those cost.
 
 #include <algorithm>
 #include <memory>
@@ -54,7 +54,7 @@ TableTensors MakeTable(Workbench* on, const TableShape& shape) {
   for (const int64_t width : shape.widths) table.row_values += width;
   const Tensor rows = on->Floats(table.num_rows, table.row_values);
   const bool sequence = shape.pooling == RowPooling::kNone;
-  std::vector<std::vector<Tensor>> blocks;  // by segment, the features'
+  std::vector<std::vector<Tensor>> blocks;  // by segment, and then by feature
   for (const int64_t width : shape.widths) {
     blocks.push_back(on->Fields(shape.fields, width * (sequence ? shape.ids_of_sample : 1)));
   }

@@ -1,4 +1,4 @@
-// Linear layers, losses, and what ends a step.
+// Linear layers, losses, and the operations at the end of a step.
 
 #include <algorithm>
 #include <memory>
@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kMostSquared = 4096;
 constexpr int64_t kClasses = 100;
 constexpr int64_t kGradientCols = 442;  // DeepFM's embeddings and linear weights
-// Parameters for each sample of a batch, so that they fill a card's memory bus where the batch
-// does.
+// Parameters per sample of a batch: if the batch is large enough to fill a card's memory bus, so
+// are the parameters.
 constexpr int64_t kParametersOfSample = 512;
 
 LinearGradArgs LinearTensors(Workbench* on, int64_t in, int64_t out) {
@@ -73,7 +73,7 @@ BenchmarkWork BackwardOf(Workbench* on, int64_t in, int64_t out) {
 constexpr char kForward[] = "reads x, w and the bias, writes y";
 constexpr char kBackward[] = "reads x, w, y and dy, writes dx, dw and db";
 
-// Those with one output are judged by their bytes: they have two operations for each value of x.
+// Layers with one output are judged by their bytes: they have two operations for each value of x.
 constexpr BenchmarkOperation kLinears[] = {
     {"Linear", "400 x 400, ReLU, own kernel", OperationTypes::kProducts, kForward,
      [](Workbench* on) -> BenchmarkWork {

@@ -37,8 +37,8 @@ absl::StatusOr<Timing> TimeOperation(const TimingOptions& options,
   ASSIGN_OR_RETURN(Timing best, Measure(1, enqueue, await));
   const double wanted = std::ceil(options.least_seconds / std::max(best.seconds, 1e-9));
   const int repeats = std::max(1, static_cast<int>(std::min<double>(wanted, options.most_repeats)));
-  // Among several runs, a single one is the slowest measurement: it includes the wait for its
-  // event.
+  // The single run is forgotten if there are several repeats: it is the slowest measurement,
+  // because it includes the wait for its event.
   if (repeats > 1) best.seconds = HUGE_VAL;
   for (int round = 0; round < options.rounds; ++round) {
     ASSIGN_OR_RETURN(const Timing timing, Measure(repeats, enqueue, await));

@@ -1,6 +1,6 @@
-// How long a device needs for an operation: it is enqueued many times back to back, and the end is
-// awaited once, by an event. So the time of a launch by the host is seen only where it is longer
-// than the operation's own.
+// Measures how long a device needs for an operation: it is enqueued many times back to back, and
+// the end is awaited once, by an event. So the host's time for a launch shows only where it is
+// longer than the operation's own time.
 //
 // Thread-safe: functions of their arguments.
 
@@ -25,8 +25,8 @@ struct Timing {
   double host_seconds = 0;  // of these, what enqueueing one took the host
 };
 
-// `enqueue` enqueues the operation once; `await` waits until everything enqueued has run. It is run
-// a few times before it is measured. Returns the error of `await`.
+// `enqueue` enqueues the operation once; `await` waits until everything enqueued has run. The
+// operation is run a few times before it is measured. Returns the error of `await`.
 absl::StatusOr<Timing> TimeOperation(const TimingOptions& options,
                                      absl::FunctionRef<void()> enqueue,
                                      absl::FunctionRef<absl::Status()> await);

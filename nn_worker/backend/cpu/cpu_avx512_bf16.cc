@@ -11,7 +11,7 @@
 #include "nn_worker/backend/cpu/cpu_matrix.h"
 #include "nn_worker/backend/cpu/host_tensor.h"
 
-// g++ 12 takes the values that its own intrinsics leave open on purpose for mistakes.
+// g++ 12 warns of values that its own intrinsics leave undefined on purpose.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 
@@ -147,8 +147,8 @@ SATRAP_AVX512_BF16 void Tile(const Left& left, const uint32_t* right, const Targ
     for (int g = 0; g < kThirds; ++g) thirds[g] += pair_bytes;
   }
   if (left.odd) {
-    // What follows the last value of a row may be no number, so it is not read. The packed factor
-    // has 0 in its place.
+    // What follows the last value of a row may be NaN, so it is not read; the packed factor has 0
+    // there.
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       const __m512bh value = Pairs(HalfEverywhere(thirds[r / 3] + r % 3 * row_bytes));
@@ -337,8 +337,8 @@ void SumColumns(const Panels& panels, int64_t panel, const uint32_t* packed, con
   });
 }
 
-// y = x^T times the packed factor. Of x a run of samples at a time is packed, which stays in the
-// second cache, unless x is wide, while all panels are multiplied with it.
+// y = x^T times the packed factor. Packs a run of samples of x at a time. Unless x is wide, the run
+// stays in the L2 cache while all panels are multiplied with it.
 void MultiplyColumns(const Tensor& x, const Panels& panels, const uint32_t* packed, const Tensor& y,
                      AlignedScratch* scratch) {
   // Tiles read whole blocks of rows of the left factor, so zeros follow x's columns.
@@ -394,8 +394,8 @@ void CpuAvx512Bf16::Rep::Multiply(const Tensor& a, const Panels& panels, const T
 }
 
 bool CpuAvx512Bf16::IsSupported() {
-  // Reads CPUID, since not every compiler's __builtin_cpu_supports knows avx512bf16. The others
-  // also say that the operating system saves the registers.
+  // Reads CPUID, since not every compiler's __builtin_cpu_supports knows avx512bf16. The other
+  // checks also tell whether the operating system saves the registers.
   static const bool is_supported = [] {
     unsigned int eax, ebx, ecx, edx;
     constexpr unsigned int kAvx512Bf16 = 1u << 5;

@@ -10,7 +10,7 @@
 // Slices over a ForkJoinPool are whole rows of the result, and a row's sums run in one order
 // whatever rows are beside it: a row has the same bits however many rows and threads there are. The
 // sums of WeightGradient run over kSumSamples samples, and such sums are added up in order. Kinds
-// of CPU may differ in the last bits. The instruction takes subnormal values for 0, as the other
+// of CPU may differ in the last bits. The instruction treats subnormal values as 0, as the other
 // loops of the CPU do.
 //
 // Thread-compatible.
@@ -41,7 +41,7 @@ class CpuAvx512Bf16 {
   // In all of them x, w and dz are BF16, y and dx are BF16 or F32, all of any stride; dw and db are
   // F32 without gaps. Any size may be 0.
   //
-  // y = x w + bias, and what is under 0 becomes 0 with `relu`.
+  // y = x w + bias; with `relu` negative values become 0.
   // x: (n, in)   w: (in, out)   bias: F32 (1, out), or empty   y: (n, out)
   void Product(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, const Tensor& y);
   // dx = dz w^T, or dx += that.   dz: (n, out)   dx: (n, in), wanted

@@ -49,7 +49,7 @@ class Matrix {
 struct Shape {
   int64_t n, in, out;
 };
-// On both sides of a tile, a panel, a block of rows, a slice and a sum of samples.
+// Sizes on both sides of those of a tile, a panel, a block of rows, a slice and a sum of samples.
 constexpr Shape kShapes[] = {{1, 1, 1},     {3, 2, 16},      {6, 5, 17},    {37, 13, 48},
                              {36, 64, 49},  {145, 7, 65},    {144, 33, 80}, {300, 45, 128},
                              {257, 40, 96}, {1025, 109, 31}, {0, 5, 4},     {5, 0, 3}};
@@ -193,8 +193,7 @@ TEST_F(CpuAvx512Bf16Test, WhatIsNotANumberStaysInItsRow) {
   }
 }
 
-// A sum of f32 would have the bits of its order: here, all samples at once would lose the small
-// ones.
+// The bits of a sum in f32 depend on its order: all samples at once would lose the small ones here.
 TEST_F(CpuAvx512Bf16Test, SamplesAreSummedInPiecesOfFixedSize) {
   constexpr int64_t kPiece = CpuAvx512Bf16::kSumSamples, kRows = 2 * kPiece;
   ForkJoinPool pool(1);

@@ -54,7 +54,7 @@ struct Made {
   OneDnnWay way = OneDnnWay::kInnerProduct;
   dnnl::primitive product;
   memory::desc a, b, c, scratch;
-  // Of an inner product: between the layout that it asks for and rows without it.
+  // For an inner product: the reorder between plain rows and the layout that it asks for.
   dnnl::primitive reorder;
   memory::desc plain;
 };
@@ -88,15 +88,16 @@ struct CpuBf16Matrix::Rep {
     return Memory(desc, thread->scratch.Get<uint8_t>(std::max<int64_t>(1, desc.get_size())));
   }
 
-  // Of kRowBlock rows. `what`: the product, for people.
+  // The product of kRowBlock rows. `what` names it, for people.
   const Made& RowsOf(const char* what, const Tensor& a, const RightFactor& b, const Tensor& c);
-  // Of columns [begin, begin + count) of x.
+  // The gradient of the weights for `count` columns of x.
   const Made& WeightsOf(const Tensor& x, int64_t count, const Tensor& dz, const Tensor& dw);
-  // The first of the two ways that is taken, each of which returns the names of its primitives.
+  // Makes the first of the two ways that is acceptable. Each way returns the names of its
+  // primitives.
   template <typename InnerProduct, typename Matmul>
   Made FirstTaken(const std::string& what, const std::string& shape, InnerProduct inner_product,
                   Matmul matmul);
-  // What is against a way; empty: nothing.
+  // Why a way is refused; empty if it is not.
   template <typename Make>
   std::string Objection(OneDnnWay way, Make make, Made* made, std::string* name);
   std::string MakeInnerProduct(const Tensor& a, const RightFactor& b, const Tensor& c, Made* made);
@@ -153,8 +154,8 @@ Made CpuBf16Matrix::Rep::FirstTaken(const std::string& what, const std::string& 
   return made;
 }
 
-// `made->plain` to or from the layout of the product. The name of a slow reorder is that of the
-// whole.
+// Makes the reorder of `made->plain` to or from the layout of the product, and returns its name. If
+// that is slow, callers return it as the name of the whole product.
 std::string CpuBf16Matrix::Rep::MakeReorder(const memory::desc& from, const memory::desc& to,
                                             Made* made) {
   const dnnl::reorder::primitive_desc desc(engine, from, engine, to);
@@ -260,7 +261,7 @@ void CpuBf16Matrix::Rep::Multiply(const char* what, const Tensor& a, const Right
 
   const int64_t last = a.rows % kRowBlock;
   const int64_t slices = (a.rows + kRowBlock - 1) / kRowBlock;
-  // The last slice is padded with rows of zeros, strides and all, to be the same product.
+  // The last slice is padded with rows of zeros, with the same strides, to be the same product.
   uint16_t* const padded_a = tail_a.Get<uint16_t>(kRowBlock * a.stride);
   float* const padded_c = tail_c.Get<float>(kRowBlock * c.stride);
   if (last > 0) {
@@ -336,7 +337,7 @@ bool CpuBf16Matrix::TakesWeightGradient(const Tensor& x, const Tensor& dz, const
   if (x.rows == 0) return true;
   if (rep_->weights.size() >= kMostKept) rep_->weights.clear();
   const int64_t rows = RowsOfSlice(dw.rows);
-  // Made before the threads start: the map is not theirs to change.
+  // Made before the threads start, because they must not change the map.
   bool taken = true;
   for (const int64_t count : {std::min(rows, dw.rows), (dw.rows - 1) % rows + 1}) {
     taken &= rep_->WeightsOf(x, count, dz, dw).taken;

@@ -32,11 +32,11 @@ class CpuBf16Matrix {
   explicit CpuBf16Matrix(ForkJoinPool* pool, OneDnnHooks hooks = {});
   ~CpuBf16Matrix();
 
-  // Of all: x, w and dz are BF16 with any stride, results are F32, dw without gaps. All sizes but
-  // n, the rows of x, dz and y, are at least 1.
+  // In all of them x, w and dz are BF16 with any stride, results are F32, dw without gaps. All
+  // sizes but n, the rows of x, dz and y, are at least 1.
   //
-  // Whether oneDNN has more than a reference implementation for the product. The first question for
-  // a shape makes it. REQUIRES of a product that follows: the answer was true
+  // Whether oneDNN has more than a reference implementation for the product. The first call for a
+  // shape makes the product. The product itself REQUIRES that the answer was true
   bool TakesProduct(const Tensor& x, const Tensor& w, const Tensor& y);
   bool TakesInputGradient(const Tensor& dz, const Tensor& w, const Tensor& dx);
   bool TakesWeightGradient(const Tensor& x, const Tensor& dz, const Tensor& dw);

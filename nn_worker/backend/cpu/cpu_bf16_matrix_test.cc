@@ -1,4 +1,4 @@
-// Which of oneDNN's implementations is taken, with faked answers.
+// Which of oneDNN's implementations is chosen, with faked answers.
 
 #include "nn_worker/backend/cpu/cpu_bf16_matrix.h"
 
@@ -32,8 +32,8 @@ TEST(OneDnnChoiceTest, AReferenceImplementationIsKnownByItsName) {
   }
 }
 
-// A layer on rows with gaps, as the network's, multiplied with oneDNN's answers as `names` fakes
-// them: by way, empty for what oneDNN says.
+// A layer on rows with gaps, like the network's. `names` fakes oneDNN's answers, one for each way;
+// an empty name keeps what oneDNN says.
 class OneDnnWaysTest : public testing::Test {
  protected:
   static constexpr int64_t kRows = 300, kIn = 40, kOut = 24, kStride = 64;
@@ -116,7 +116,7 @@ TEST_F(OneDnnWaysTest, WhereBothAreReferencesTheProductsAreOurOwn) {
   EXPECT_THAT(choices_, ElementsAre(Choice("y = x w", by, because), Choice("dw", by, because)));
 }
 
-// Whatever this CPU is.
+// Holds on any CPU.
 TEST_F(OneDnnWaysTest, WhatOneDnnSaysOfItselfIsAsked) {
   ExpectRight({"", ""});
   EXPECT_THAT(choices_, Not(SizeIs(0)));

@@ -19,8 +19,8 @@
 namespace satrap {
 namespace {
 
-// Rows of a block: in f32, some hundred values of so many rows, read and written, stay in the
-// second cache of a core.
+// Rows of a block: in f32, some hundred values of this many rows, read and written, stay in the L2
+// cache of a core.
 constexpr int64_t kBlockRows = 64;
 
 // How an operation uses an argument. Widened() gives what the inner backend gets in its place; all
@@ -278,9 +278,10 @@ class CpuHalfBackend final : public HostBackend {
   static bool AreBf16(const Tensor& x, const Tensor& w) {
     return x.dtype == DType::kBF16 && w.dtype == DType::kBF16;
   }
-  // `result` may be empty. Of a product that oneDNN does not make.
+  // Whether AVX512_BF16 makes a product that oneDNN does not make. `result` may be empty.
   bool Avx512Multiplies(const Tensor& x, const Tensor& w, const Tensor& result) const {
-    // Beside oneDNN, with one output as without: by plain loops.
+    // With oneDNN, products that it is not asked for, those with one output, are left to plain
+    // loops.
     const bool plain = onednn_ != nullptr && !AsksOneDnn(x, w);
     return avx512_ != nullptr && !plain && AreBf16(x, w) && result.dtype != DType::kF16;
   }
@@ -289,7 +290,7 @@ class CpuHalfBackend final : public HostBackend {
     return onednn_ != nullptr && AreBf16(x, w) && w.rows > 0 && w.cols > 1;
   }
 
-  // What a thread of the pool computes a block with.
+  // What a thread of the pool uses to compute a block.
   struct Worker {
     ForkJoinPool pool{1};
     const std::unique_ptr<Backend> inner = NewCpuBackend(&pool);
@@ -316,7 +317,7 @@ class CpuHalfBackend final : public HostBackend {
       (inner.*method)(Widened(&operation, arguments)...);
     });
   }
-  // The same for all rows at once.
+  // As InBlocks, for all rows at once.
   template <typename Method, typename... Arguments>
   void Whole(Method method, const Arguments&... arguments) {
     HalfOperation operation(&memory_);
@@ -326,7 +327,7 @@ class CpuHalfBackend final : public HostBackend {
   const std::unique_ptr<ForkJoinPool> owned_pool_;
   ForkJoinPool& pool_;
   const std::unique_ptr<Backend> inner_;
-  // Neither: all products are of f32. Both: what oneDNN does not take is AVX512_BF16's.
+  // Both null: all products are of f32. Both set: AVX512_BF16 makes what oneDNN does not take.
   std::unique_ptr<CpuAvx512Bf16> avx512_;
   std::unique_ptr<CpuBf16Matrix> onednn_;
   HalfMemory memory_;
@@ -400,7 +401,7 @@ void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
   inner_->LinearGrad(wide);
 }
 
-// Of a layer that gives logits, which are F32, and so is their gradient. In f32 its input and the
+// For a layer that gives logits, which are F32, as is their gradient. In f32 its input and the
 // input's gradient do not fit into a cache, so both are converted block by block. Sums over the
 // samples are made of the sums of blocks, in order.
 void CpuHalfBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
@@ -410,7 +411,7 @@ void CpuHalfBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   HalfOperation whole(&memory_);
   const float* const w = FloatsOf(whole.Read(args.w));
   const int64_t blocks = std::max<int64_t>(1, (samples + kBlockRows - 1) / kBlockRows);
-  // A row for each block: of dw, and the value of db.
+  // One row for each block: its sums for dw, then its sum for db.
   const Tensor sums = whole.Scratch(blocks, in + 1);
   RunBlocks(samples, [&](HalfOperation& operation, Backend&) {
     const int64_t rows = operation.rows();
@@ -447,7 +448,7 @@ void CpuHalfBackend::ScatterGradients(absl::Span<const FeatureExchange> features
   cpu::AddGradients(features, gradients, &workers_[0]->memory);
 }
 
-// From the gradient before the activation, which args.dy holds.
+// Computes from the gradient before the activation, which args.dy holds.
 bool CpuHalfBackend::LinearGradOneDnn(const LinearGradArgs& args) {
   HalfOperation operation(&memory_);
   Tensor product;

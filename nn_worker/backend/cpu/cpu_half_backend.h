@@ -9,8 +9,8 @@
 // a result holds here too. A result that is too large for an F16 becomes infinite, and
 // CountBeyond finds it.
 //
-// Widened products cost time and save memory only. Where the CPU has products of BF16, matrices of
-// BF16 are multiplied as they are (HalfProducts), with sums in f32 too.
+// Widened products save memory but cost time. Where the CPU has products of BF16, matrices of BF16
+// are multiplied as they are (HalfProducts), with sums in f32 too.
 //
 // Thread-compatible, as every Backend.
 
@@ -25,7 +25,7 @@
 
 namespace satrap {
 
-// How matrices are multiplied that are both BF16; all others are widened.
+// How two BF16 matrices are multiplied; all others are widened.
 enum class HalfProducts {
   kF32,         // widened, too
   kAvx512Bf16,  // cpu_avx512_bf16.h. REQUIRES: CpuAvx512Bf16::IsSupported()
@@ -35,7 +35,7 @@ enum class HalfProducts {
 // oneDNN's on a CPU with AMX; else those of AVX512_BF16, if the CPU has it; else of F32.
 HalfProducts FastestHalfProducts();
 
-// As NewCpuBackend (cpu_backend.h). `hooks`: of products by oneDNN.
+// As NewCpuBackend (cpu_backend.h). `hooks` are for products by oneDNN.
 std::unique_ptr<Backend> NewCpuHalfBackend(int compute_threads,
                                            HalfProducts products = FastestHalfProducts(),
                                            OneDnnHooks hooks = {});

@@ -37,8 +37,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values<BackendFactory>([] { return NewCpuHalfBackend(1, HalfProducts::kF32); },
                                     [] { return NewCpuHalfBackend(3, HalfProducts::kF32); }));
 
-// oneDNN's answers, of which those for the first `refused` ways are taken for reference
-// implementations, and the others for fast ones.
+// oneDNN's answers, faked: the first `refused` ways look like reference implementations, the others
+// like fast ones.
 OneDnnHooks Faked(int refused) {
   OneDnnHooks hooks;
   hooks.believed_name = [refused](OneDnnWay way, const std::string&) {
@@ -122,8 +122,8 @@ TEST(CpuHalfBackendTest, TakesAmxBeforeAvx512AndAvx512BeforeF32) {
   EXPECT_EQ(FastestHalfProducts(), expected);
 }
 
-// Not for a zero of either sign, nor for a NaN, as in f32. A BF16 that is subnormal counts, which
-// loops of f32 flush to zero: the ReLU before it makes none.
+// A gradient does not pass for a zero of either sign, nor for a NaN, as in f32. It does for a
+// subnormal BF16, which loops of f32 flush to zero: the ReLU before it makes none.
 TEST(CpuHalfBackendTest, AReluGradientPassesWhereTheBitsOfYAreAPositiveNumber) {
   const auto backend = NewCpuHalfBackend(2, HalfProducts::kF32);
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
@@ -170,7 +170,7 @@ TEST(CpuHalfBackendTest, MultipliesRoundedValuesAndSumsThemInF32) {
             (std::vector<float>(2, 64 * (1 + 0x1p-9f) * (1 + 0x1p-7f))));
 }
 
-// Of more rows than a block has. The widths are those of neighbours in one concatenation.
+// The tensors have more rows than a block, and are as wide as neighbours in one concatenation.
 TEST(CpuHalfBackendTest, OperationsInBlocksGiveRowsTheBitsThatTheyHaveAlone) {
   constexpr int64_t kRows = 1300, kWidth = 12;
   const auto backend = NewCpuHalfBackend(2);

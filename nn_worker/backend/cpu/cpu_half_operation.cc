@@ -58,7 +58,7 @@ int64_t ColumnWithin(const Tensor& whole, const Tensor& part) {
   return bytes >= 0 && column + part.cols <= whole.cols ? column : -1;
 }
 
-// Whether `next` is the columns behind `tensor` in the same rows.
+// Whether `next` is the columns after `tensor` in the same rows.
 bool AreNeighbours(const Tensor& tensor, const Tensor& next) {
   return tensor.dtype == next.dtype && tensor.rows == next.rows && tensor.stride == next.stride &&
          BytesOf(tensor) + tensor.cols * DTypeBytes(tensor.dtype) == BytesOf(next) &&

@@ -44,9 +44,10 @@ void Narrow(ForkJoinPool* pool, const Tensor& wide, const Tensor& half);
 
 class HalfOperation {
  public:
-  // About all rows.
+  // An operation on all rows.
   explicit HalfOperation(HalfMemory* memory) : memory_(*memory) {}
-  // About rows [begin, begin + rows) of every tensor that it is given. REQUIRES: rows >= 0
+  // An operation on rows [begin, begin + rows) of every tensor that it is given. REQUIRES: rows >=
+  // 0
   HalfOperation(HalfMemory* memory, int64_t begin, int64_t rows)
       : memory_(*memory), begin_(begin), rows_(rows) {}
   ~HalfOperation();
@@ -59,9 +60,9 @@ class HalfOperation {
   // The operation's rows, as they are.
   Tensor Rows(const Tensor& tensor) const;
 
-  // The operation's rows in f32, for as long as it lives; an empty tensor stays empty. Of what is
-  // only written all values must be. A tensor that is written twice, as a gradient that two inputs
-  // share, has one copy.
+  // The operation's rows in f32, for as long as it lives; an empty tensor stays empty. Every value
+  // of a tensor that is only written must be written. A tensor that is written twice, as a gradient
+  // that two inputs share, has one copy.
   Tensor Read(const Tensor& tensor) { return Operand(tensor, Use::kRead); }
   Tensor Write(const Tensor& tensor) { return Operand(tensor, Use::kWrite); }
   Tensor Update(const Tensor& tensor) { return Operand(tensor, Use::kUpdate); }  // reads and writes

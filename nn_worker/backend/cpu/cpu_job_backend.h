@@ -12,8 +12,8 @@
 
 namespace satrap {
 
-// CpuBackend or CpuHalfBackend, as the precision asks. `pool` must outlive it. `hooks`: of products
-// of BF16 by oneDNN. REQUIRES: the config of a validated job with device CPU
+// CpuBackend or CpuHalfBackend, as the precision asks. `pool` must outlive it. `hooks` are for
+// products of BF16 by oneDNN. REQUIRES: the config of a validated job with device CPU
 std::unique_ptr<Backend> NewCpuJobBackend(const NnWorkerConfig& config, ForkJoinPool* pool,
                                           OneDnnHooks hooks = {});
 

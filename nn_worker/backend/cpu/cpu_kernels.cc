@@ -46,7 +46,7 @@ SATRAP_VECTORIZE_FUSED void BiasReluRow(const float* __restrict bias, float* __r
   }
 }
 
-// Only exp of a value that is not positive, which cannot overflow.
+// Takes exp only of values that are not positive, so it cannot overflow.
 float Sigmoid(float x) {
   if (x >= 0) return 1.0f / (1.0f + std::exp(-x));
   const float e = std::exp(x);
@@ -162,8 +162,8 @@ SATRAP_VECTORIZE_FUSED void DropoutRow(const float* __restrict x, uint32_t low, 
   }
 }
 
-// In double: the variance is the difference of two sums, and in float32 nothing would be left of it
-// in a column whose mean is large.
+// Sums in double: the variance is the difference of two sums, and in float32 nothing would be left
+// of it in a column whose mean is large.
 SATRAP_VECTORIZE_FUSED void MomentsRow(const float* __restrict x, double* __restrict sums,
                                        double* __restrict squares, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) {
@@ -205,7 +205,7 @@ SATRAP_VECTORIZE_FUSED void BatchNormGradRow(
   }
 }
 
-// Looks at bits: those of magnitudes ascend as they do, and infinities and NaNs come last.
+// Compares bits: a larger magnitude has larger bits, and infinities and NaNs come last.
 SATRAP_VECTORIZE_FUSED int64_t BeyondRow(const float* x, float limit, int64_t cols) {
   uint32_t limit_bits;
   std::memcpy(&limit_bits, &limit, sizeof(limit_bits));
@@ -225,8 +225,8 @@ SATRAP_VECTORIZE_FUSED int64_t BeyondRow(const float* x, float limit, int64_t co
   return count;
 }
 
-// In the order of the slices, whichever thread had which, so that the sum has the same bits for any
-// number of threads.
+// Adds in the order of the slices, whichever thread computed which, so that the sum has the same
+// bits for any number of threads.
 template <typename T>
 inline void AddPartialsOf(const T* __restrict partials, int64_t parts, int64_t cols,
                           T* __restrict total) {
@@ -261,7 +261,8 @@ void BiasActivateRows(const float* bias, Activation activation, Tensor y, int64_
                       int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
     float* row = FloatsOf(y, i);
-    // By far the most frequent, so it gets a loop that passes over the row once instead of twice.
+    // This case is by far the most frequent, so it gets a loop that passes over the row once
+    // instead of twice.
     if (bias != nullptr && activation == Activation::kRelu) {
       BiasReluRow(bias, row, y.cols);
       continue;
@@ -431,11 +432,11 @@ void BatchNormGradRows(Tensor x, Tensor stats, const float* scale, const float* 
 
 void BceRows(float gradient_scale, Tensor logits, Tensor labels, Tensor weights, Tensor mask,
              Tensor dlogits, int64_t begin, int64_t end, double* sums) {
-  // In double: a float32 sum over thousands of samples would lose digits that metrics show.
+  // Summed in double: a float32 sum over thousands of samples would lose digits that metrics show.
   double loss = 0;
   double total = 0;
   for (int64_t i = begin; i < end; ++i) {
-    // Left out, not multiplied by 0: a masked label may be NaN.
+    // A masked sample is left out, not multiplied by 0, because its label may be NaN.
     if (!mask.empty() && *FloatsOf(mask, i) == 0) {
       *FloatsOf(dlogits, i) = 0;
       continue;

@@ -33,7 +33,7 @@ double SoftmaxOfRow(int64_t positive, float scaled, int64_t columns, float* z) {
   return std::log(sum) + largest - score;
 }
 
-// The same, each column a decision of its own.
+// As SoftmaxOfRow, but each column is a decision of its own.
 double LogisticOfRow(int64_t positive, float scaled, int64_t columns, float* z) {
   double loss = -z[positive];
   for (int64_t c = 0; c < columns; ++c) {
@@ -52,7 +52,7 @@ void SquaredErrorRows(float gradient_scale, Tensor outputs, Tensor labels, Tenso
   double loss = 0;
   double total = 0;
   for (int64_t i = begin; i < end; ++i) {
-    // Left out, not multiplied by 0: a masked label may be NaN.
+    // A masked sample is left out, not multiplied by 0, because its label may be NaN.
     if (IsMasked(mask, i)) {
       *FloatsOf(doutputs, i) = 0;
       continue;
@@ -68,7 +68,7 @@ void SquaredErrorRows(float gradient_scale, Tensor outputs, Tensor labels, Tenso
 }
 
 // Serial, because the pairs of a sample must be added in order and may lie anywhere. There are no
-// more pairs than samples of a part, so this is small beside the network.
+// more pairs than samples of a part, so this costs little beside the network.
 void PairwiseLogistic(float gradient_scale, Tensor scores, Tensor pairs, Tensor weights,
                       Tensor dscores, double* sums) {
   for (int64_t i = 0; i < dscores.rows; ++i) *FloatsOf(dscores, i) = 0;
@@ -77,7 +77,7 @@ void PairwiseLogistic(float gradient_scale, Tensor scores, Tensor pairs, Tensor 
     const uint32_t* const pair = UintsOf(pairs, m);
     const float weight = *FloatsOf(weights, m);
     const float x = *FloatsOf(scores, pair[1]) - *FloatsOf(scores, pair[0]);
-    // With the exponential of a number that is not positive, which cannot overflow.
+    // The exponent is never positive, so nothing overflows.
     const float e = std::exp(-std::abs(x));
     sums[0] += weight * (std::max(x, 0.0f) + std::log1p(e));
     sums[1] += weight;
@@ -103,7 +103,7 @@ void SoftmaxCrossEntropyRows(float gradient_scale, Tensor logits, Tensor labels,
     const float weight = WeightOf(weights, i);
     const int64_t label = static_cast<int64_t>(*FloatsOf(labels, i));
     CHECK(label >= 0 && label < classes) << label;
-    // Less the largest, so that no exponential overflows.
+    // The largest is subtracted, so that no exponential overflows.
     const float largest = *std::max_element(z, z + classes);
     float sum = 0;
     for (int64_t c = 0; c < classes; ++c) {

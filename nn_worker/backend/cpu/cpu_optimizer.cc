@@ -1,14 +1,14 @@
 #include "nn_worker/backend/cpu/cpu_optimizer.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "common/numeric/optimizer_formulas.h"
 #include "common/numeric/vectorize.h"
 
 namespace satrap::cpu {
 namespace {
 
-// Values whose normalised gradients lie on the stack.
+// Values of a block, whose normalised gradients are on the stack.
 constexpr int64_t kBlock = 256;
 
 // The coefficients are copied to locals, in all loops: through the references the compiler would
@@ -18,7 +18,7 @@ SATRAP_VECTORIZE_FUSED void SgdRange(const StepControl& step, float l2,
                                      int64_t count) {
   const float lr = step.learning_rate;
   const float scale = step.scale;
-  for (int64_t i = 0; i < count; ++i) w[i] -= lr * (gradient[i] * scale + l2 * w[i]);
+  for (int64_t i = 0; i < count; ++i) formula::Sgd(lr, gradient[i] * scale + l2 * w[i], w[i]);
 }
 
 SATRAP_VECTORIZE_FUSED void AdagradRange(const StepControl& step, float l2, float epsilon,
@@ -27,25 +27,23 @@ SATRAP_VECTORIZE_FUSED void AdagradRange(const StepControl& step, float l2, floa
   const float lr = step.learning_rate;
   const float scale = step.scale;
   for (int64_t i = 0; i < count; ++i) {
-    const float g = gradient[i] * scale + l2 * w[i];
-    a[i] += g * g;
-    w[i] -= lr * g / (__builtin_sqrtf(a[i]) + epsilon);
+    formula::Adagrad(lr, epsilon, gradient[i] * scale + l2 * w[i], w[i], a[i]);
   }
+}
+
+[[gnu::always_inline]] inline formula::AdamConstants AdamConstantsOf(const StepControl& step,
+                                                                     const OptimizerRule& rule) {
+  return {step.learning_rate, rule.beta1,       rule.beta2,
+          rule.epsilon,       step.correction1, step.correction2};
 }
 
 SATRAP_VECTORIZE_FUSED void AdamRange(const StepControl& step, const OptimizerRule& rule, float l2,
                                       const float* __restrict gradient, float* __restrict w,
                                       float* __restrict m, float* __restrict v, int64_t count) {
-  const float lr = step.learning_rate;
+  const formula::AdamConstants c = AdamConstantsOf(step, rule);
   const float scale = step.scale;
-  const float correction1 = step.correction1;
-  const float correction2 = step.correction2;
-  const float beta1 = rule.beta1, beta2 = rule.beta2, epsilon = rule.epsilon;
   for (int64_t i = 0; i < count; ++i) {
-    const float g = gradient[i] * scale + l2 * w[i];
-    m[i] = beta1 * m[i] + (1 - beta1) * g;
-    v[i] = beta2 * v[i] + (1 - beta2) * g * g;
-    w[i] -= lr * (m[i] / correction1) / (__builtin_sqrtf(v[i] / correction2) + epsilon);
+    formula::Adam(c, gradient[i] * scale + l2 * w[i], w[i], m[i], v[i]);
   }
 }
 
@@ -67,27 +65,22 @@ SATRAP_VECTORIZE_FUSED void RateInsideBlock(float lr, float mu, const float* __r
                                             float* __restrict w, float* __restrict m,
                                             int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
-    m[i] = mu * m[i] - lr * gradient[i];
-    w[i] += m[i];
+    formula::MomentumRateInside(lr, mu, gradient[i], w[i], m[i]);
   }
 }
 
-SATRAP_VECTORIZE_FUSED void RateOutsideBlock(float lr, float mu, float dampening,
+SATRAP_VECTORIZE_FUSED void RateOutsideBlock(float lr, float mu, float share,
                                              const float* __restrict gradient, float* __restrict w,
                                              float* __restrict m, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
-    m[i] = mu * m[i] + (1 - dampening) * gradient[i];
-    w[i] -= lr * m[i];
+    formula::MomentumRateOutside(lr, mu, share, gradient[i], w[i], m[i]);
   }
 }
 
 SATRAP_VECTORIZE_FUSED void NesterovBlock(float lr, float mu, const float* __restrict gradient,
                                           float* __restrict w, float* __restrict m, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
-    const float before = m[i];
-    const float after = mu * before - lr * gradient[i];
-    m[i] = after;
-    w[i] += (1 + mu) * after - mu * before;
+    formula::Nesterov(lr, mu, gradient[i], w[i], m[i]);
   }
 }
 
@@ -150,11 +143,7 @@ SATRAP_VECTORIZE_FUSED void AdadeltaBlock(float lr, float rho, float epsilon,
                                           const float* __restrict gradient, float* __restrict w,
                                           float* __restrict a, float* __restrict u, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
-    const float g = gradient[i];
-    a[i] = rho * a[i] + (1 - rho) * g * g;
-    const float d = g * __builtin_sqrtf(u[i] + epsilon) / __builtin_sqrtf(a[i] + epsilon);
-    u[i] = rho * u[i] + (1 - rho) * d * d;
-    w[i] -= lr * d;
+    formula::Adadelta(lr, rho, epsilon, gradient[i], w[i], a[i], u[i]);
   }
 }
 
@@ -162,15 +151,9 @@ SATRAP_VECTORIZE_FUSED void AmsGradBlock(const StepControl& step, const Optimize
                                          const float* __restrict gradient, float* __restrict w,
                                          float* __restrict m, float* __restrict v,
                                          float* __restrict largest, int64_t count) {
-  const float lr = step.learning_rate;
-  const float correction1 = step.correction1, correction2 = step.correction2;
-  const float beta1 = rule.beta1, beta2 = rule.beta2, epsilon = rule.epsilon;
+  const formula::AdamConstants c = AdamConstantsOf(step, rule);
   for (int64_t i = 0; i < count; ++i) {
-    const float g = gradient[i];
-    m[i] = beta1 * m[i] + (1 - beta1) * g;
-    v[i] = beta2 * v[i] + (1 - beta2) * g * g;
-    largest[i] = largest[i] > v[i] ? largest[i] : v[i];
-    w[i] -= lr * (m[i] / correction1) / (__builtin_sqrtf(largest[i] / correction2) + epsilon);
+    formula::AmsGrad(c, gradient[i], w[i], m[i], v[i], largest[i]);
   }
 }
 
@@ -206,9 +189,7 @@ SATRAP_VECTORIZE_FUSED void FtmlBlock(const StepControl& step, const OptimizerRu
   const float correction2 = step.correction2;
   const float beta2 = rule.beta2, epsilon = rule.epsilon;
   for (int64_t i = 0; i < count; ++i) {
-    const float g = gradient[i];
-    v[i] = beta2 * v[i] + (1 - beta2) * g * g;
-    w[i] -= rate * g / (__builtin_sqrtf(v[i] / correction2) + epsilon);
+    formula::Ftml(rate, beta2, epsilon, correction2, gradient[i], w[i], v[i]);
   }
 }
 
@@ -230,7 +211,7 @@ void Update(const StepControl& step, const OptimizerRule& rule, float l2,
     case OptimizerKind::kMomentumRateInside:
       return RateInsideBlock(lr, rule.mu, g, w, s0, block.count);
     case OptimizerKind::kMomentumRateOutside:
-      return RateOutsideBlock(lr, rule.mu, rule.dampening, g, w, s0, block.count);
+      return RateOutsideBlock(lr, rule.mu, 1 - rule.dampening, g, w, s0, block.count);
     case OptimizerKind::kNesterov:
       return NesterovBlock(lr, rule.mu, g, w, s0, block.count);
     case OptimizerKind::kRmsProp:
@@ -270,7 +251,7 @@ void OptimizerRange(const StepControl& step, const OptimizerRule& rule,
                     const OptimizerArrays& arrays) {
   StepControl own = step;
   own.learning_rate *= rule.rate_factor;
-  // The plain forms of these read the gradient once, from where it lies.
+  // In their plain form these kinds read the gradient once, straight from its array.
   if (rule.kind <= OptimizerKind::kAdam && rule.l1 == 0 && rule.weight_decay == 0) {
     return Update(own, rule, rule.l2, arrays);
   }

@@ -51,7 +51,7 @@ void SequencePoolRows(SequencePooling pooling, Tensor x, Tensor lengths, Tensor 
   for (int64_t i = begin; i < end; ++i) {
     const int64_t length = PositionsOf(*FloatsOf(lengths, i), x.cols / d);
     float* to = FloatsOf(y, i);
-    // The first position is put and not added, so only an empty sequence needs zeros.
+    // The first position is assigned, not added, so only an empty sequence needs zeros.
     if (length == 0) std::fill_n(to, d, 0.0f);
     for (int64_t p = 0; p < length; ++p) {
       const float* from = FloatsOf(x, i) + p * d;
@@ -84,7 +84,7 @@ void SequencePoolGradRows(SequencePooling pooling, Tensor x, Tensor lengths, Ten
         PutRow(gradient, to + p * d, dx.add, d);
       }
     }
-    // Memory of the last batch would pass for gradients of padding.
+    // What the last batch left in memory would otherwise count as gradients of padding.
     if (!dx.add) std::fill(to + length * d, to + x.cols, 0.0f);
   }
 }

@@ -25,8 +25,8 @@ class HostBackend : public Backend {
   absl::StatusOr<std::unique_ptr<BackendEvent>> NewEvent() override {
     return std::make_unique<BackendEvent>();
   }
-  void Record(Lane, BackendEvent*) override {}
-  void WaitFor(Lane, BackendEvent*) override {}
+  void Record(DeviceQueue, BackendEvent*) override {}
+  void WaitFor(DeviceQueue, BackendEvent*) override {}
   absl::StatusOr<bool> Poll(BackendEvent*) override { return true; }
   void Sync() override {}
   void* HostView(void* device) override { return device; }

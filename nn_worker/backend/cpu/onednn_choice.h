@@ -1,6 +1,6 @@
 // Which of oneDNN's implementations multiplies matrices. oneDNN makes every product that it is
-// asked for, where it has no fast way in loops that take a thousand times as long ("ref"), and says
-// so only in the name of the implementation.
+// asked for. Where it has no fast way, it uses loops that take a thousand times as long ("ref"),
+// and says so only in the name of the implementation.
 //
 // Thread-safe: functions of their arguments.
 
@@ -27,7 +27,7 @@ struct ProductChoice {
 };
 
 struct OneDnnHooks {
-  // What oneDNN's `name` of an implementation is taken for. Null: for itself. Tests fake answers
+  // Replaces the name that oneDNN gives an implementation; null: names stay. Tests fake answers
   // with it.
   std::function<std::string(OneDnnWay way, const std::string& name)> believed_name;
   // Gets the first product of each kind for which something was chosen, on the thread that
@@ -35,7 +35,7 @@ struct OneDnnHooks {
   std::function<void(const ProductChoice&)> on_choice;
 };
 
-// `hooks`, whose on_choice gets `next` as what is taken where oneDNN takes nothing.
+// `hooks`, with an on_choice that gets `next` as the choice where oneDNN takes nothing.
 OneDnnHooks WithNextWay(OneDnnHooks hooks, std::string next);
 
 // Whether `name`, as in "gemm:jit" or "ref:any", is of a reference implementation.

@@ -98,7 +98,7 @@ TEST(BackendFactoryTest, TheJobsLimitIsKept) {
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_TRUE(made->backend->Allocate(4096 - kScratchBytes).ok());
   EXPECT_EQ(made->backend->Allocate(1).status().code(), absl::StatusCode::kResourceExhausted);
-  // An operation could not tell that there is no room for its scratch memory.
+  // An operation could not report that there is no room for its scratch memory.
   const auto none = Make(OnDevice(NnWorkerConfig::HOST, 64), Scratch(), &pool);
   EXPECT_EQ(none.status().code(), absl::StatusCode::kResourceExhausted);
 }
@@ -109,7 +109,7 @@ TEST(BackendFactoryTest, ScratchMemoryGrowsAsFarAsTheLimitHasRoom) {
   need.scratch_bytes = 4096;
   const auto made = Make(OnDevice(NnWorkerConfig::HOST, 10000), need, &pool);
   ASSERT_TRUE(made.ok()) << made.status();
-  // 16 bytes an id: twofold would be too much.
+  // 300 ids of 16 bytes fit; twice as much would not.
   const absl::Status reserved = made->backend->ReserveScatter(300);
   EXPECT_TRUE(reserved.ok()) << reserved;
   EXPECT_EQ(made->meter->Read().bytes, 4096 + 4800);
@@ -132,7 +132,8 @@ TEST(BackendFactoryTest, ANeedThatTheDeviceCannotHoldIsToldBeforeAnyIsTaken) {
   EXPECT_TRUE(Make(OnDevice(NnWorkerConfig::CPU), need, &pool).ok());
 }
 
-// Lists are there from the start, too: an operation could not tell that there is no room for them.
+// Lists are there from the start, too: an operation could not report that there is no room for
+// them.
 TEST(BackendFactoryTest, TheListsOfOperationsAreTakenAtTheStart) {
   ForkJoinPool pool(1);
   DeviceNeed need = Scratch();

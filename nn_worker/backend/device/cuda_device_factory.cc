@@ -1,4 +1,4 @@
-// What device_factory.h promises, of a program with the kernels of nvcc.
+// Implements device_factory.h for programs with the kernels of nvcc.
 
 #include <utility>
 

@@ -31,8 +31,8 @@ void CheckSequence(const Tensor& x, const Tensor& lengths, const Tensor& y) {
   CHECK(y.cols > 0 && x.cols % y.cols == 0) << x.cols << " columns, " << y.cols << " a position";
 }
 
-// Whether `next` is the columns behind those of `x` in the same rows: a model has many inputs of
-// one column (linear weights) that lie side by side, and a lane then reads four of them at once.
+// Whether `next` is the columns after those of `x` in the same rows: a model has many inputs of one
+// column (linear weights) that lie side by side, and a lane then reads four of them at once.
 template <typename View>
 bool AreNeighbours(const View& x, const View& next) {
   return x.type == next.type && x.stride == next.stride && x.cols + next.cols <= x.stride &&
@@ -91,19 +91,21 @@ class DeviceBackend final : public DeviceLossBackend {
     const auto bytes = static_cast<int64_t>(pinned.size());
     CHECK(bytes == device.size_bytes() && !device.has_gaps()) << bytes;
     transfers_->meter()->CountCopyIn(bytes);
-    transfers_->stream(Lane::kCopiesIn)->CopyIn(pinned.data(), device.data, bytes);
+    transfers_->stream(DeviceQueue::kCopiesIn)->CopyIn(pinned.data(), device.data, bytes);
   }
   void StartCopyOut(Tensor device, absl::Span<uint8_t> pinned) override {
     const auto bytes = static_cast<int64_t>(pinned.size());
     CHECK(bytes == device.size_bytes() && !device.has_gaps()) << bytes;
     transfers_->meter()->CountCopyOut(bytes);
-    transfers_->stream(Lane::kCopiesOut)->CopyOut(device.data, pinned.data(), bytes);
+    transfers_->stream(DeviceQueue::kCopiesOut)->CopyOut(device.data, pinned.data(), bytes);
   }
   absl::StatusOr<std::unique_ptr<BackendEvent>> NewEvent() override {
     return transfers_->NewEvent();
   }
-  void Record(Lane lane, BackendEvent* event) override { transfers_->Record(lane, event); }
-  void WaitFor(Lane lane, BackendEvent* event) override { transfers_->WaitFor(lane, event); }
+  void Record(DeviceQueue queue, BackendEvent* event) override { transfers_->Record(queue, event); }
+  void WaitFor(DeviceQueue queue, BackendEvent* event) override {
+    transfers_->WaitFor(queue, event);
+  }
   absl::StatusOr<bool> Poll(BackendEvent* event) override { return transfers_->Poll(event); }
   void Sync() override { transfers_->Sync(); }
   absl::Status EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
@@ -118,7 +120,7 @@ class DeviceBackend final : public DeviceLossBackend {
   void Enqueue(OperationGraph* graph) override { transfers_->Enqueue(graph); }
   void BeginRange(const char* name) override { device_->BeginRange(name); }
   void EndRange() override { device_->EndRange(); }
-  // Nothing of a device's memory can be reached in place from the other side.
+  // Neither side can access the other's memory in place.
   void* HostView(void*) override { return nullptr; }
   void* DeviceView(void*) override { return nullptr; }
 
@@ -142,7 +144,7 @@ class DeviceBackend final : public DeviceLossBackend {
             /*add=*/false);
   }
 
-  // By own kernels: a library has a plan for each prepared layer, and none for others.
+  // Our own kernels: a library has a plan for each prepared layer, and none for others.
   void Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) override {
     linear_.Linear(x, w, bias, activation, y);
   }
@@ -204,7 +206,8 @@ class DeviceBackend final : public DeviceLossBackend {
   void BatchNorm(Tensor x, Tensor sums, float epsilon, Tensor gamma, Tensor beta, Tensor stats,
                  Tensor y) override {
     CheckSameShape(x, y);
-    // The root and the division once a column, so that each value costs a product and a sum.
+    // Computes the root and the division once a column, so that each value costs a product and a
+    // sum.
     MomentsToStats(stream(), F64Data(sums), x.cols, epsilon, F32Data(stats),
                    F32Data(stats) + stats.stride);
     satrap::Normalize(stream(), ConstValuesOf(x), StatsOf(stats), F32Data(gamma), F32Data(beta),
@@ -340,7 +343,7 @@ absl::StatusOr<std::unique_ptr<Backend>> NewDeviceBackend(std::unique_ptr<Device
   const std::shared_ptr<Device> metered = NewMeteredDevice(std::move(device), meter);
   ASSIGN_OR_RETURN(std::unique_ptr<DeviceTransfers> transfers,
                    DeviceTransfers::Create(metered, meter));
-  // Before the first operation, so that none has to take memory later.
+  // Reserved before the first operation, so that none has to take memory later.
   if (options.scratch_bytes > 0) {
     RETURN_IF_ERROR(transfers->ReserveScratch(options.scratch_bytes));
   }

@@ -1,5 +1,6 @@
 #include "nn_worker/backend/device/device_backend.h"
 
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -20,7 +21,7 @@ std::vector<BackendFactory> InEveryOrder() {
   return factories;
 }
 
-// Runs the suite with blocks, warps and lanes of kernels, and lanes of the backend, in every order.
+// Runs the suite with blocks, warps and lanes of kernels, and the backend's queues, in every order.
 INSTANTIATE_TEST_SUITE_P(HostDevice, BackendConformance, testing::ValuesIn(InEveryOrder()),
                          [](const auto& info) { return NameOf(EveryOrder()[info.index]); });
 
@@ -41,8 +42,52 @@ TEST(DeviceBackendTest, OperationsRunLater) {
   EXPECT_EQ(backend->DeviceView(out.data()), nullptr);
 }
 
-// Copies that nobody waits for, more of them than the first ring of pinned memory holds, some
-// larger than it: values that were overwritten too early would differ.
+// A result that is wrong on a card because a WaitFor is missing differs between the orders.
+TEST(DeviceBackendTest, QueuesThatDoNotWaitForOneAnotherDifferBetweenTheOrders) {
+  std::set<std::vector<float>> results;
+  for (const HostDeviceOptions& options : EveryOrder()) {
+    const auto backend = NewHostDeviceBackend(options);
+    const Tensor x = Row(backend.get(), 1), y = Row(backend.get(), 1);
+    auto* const in = static_cast<float*>(backend->AllocatePinned(4).value());
+    *in = 2;
+    backend->StartCopyIn({reinterpret_cast<uint8_t*>(in), 4}, x);
+    backend->Copy(x, y, /*add=*/false);
+    backend->Sync();
+    results.insert(ReadFloats(backend.get(), y));
+  }
+  EXPECT_EQ(results, (std::set<std::vector<float>>{{0}, {2}}));
+}
+
+TEST(DeviceBackendTest, ACopyOfItsOwnQueueReadsTheHostsMemoryWhenItRuns) {
+  const auto backend = NewHostDeviceBackend({});
+  const Tensor x = Row(backend.get(), 1);
+  auto* const in = static_cast<float*>(backend->AllocatePinned(4).value());
+  backend->StartCopyIn({reinterpret_cast<uint8_t*>(in), 4}, x);
+  *in = 2;  // too early
+  backend->Sync();
+  EXPECT_EQ(ReadFloats(backend.get(), x)[0], 2);
+}
+
+TEST(DeviceBackendTest, AWaitEndsAtItsDeadlineOrWhenItIsAborted) {
+  const auto backend = NewHostDeviceBackend({});
+  const Tensor x = Row(backend.get(), 1);
+  const auto event = backend->NewEvent().value();
+  const auto record = [&] {
+    for (int i = 0; i < 100; ++i) backend->Fill(x, 1);  // more than run during a poll
+    backend->Record(DeviceQueue::kOperations, event.get());
+  };
+  const auto not_aborted = [] { return false; };
+  record();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(AwaitEvent(backend.get(), event.get(), 0, not_aborted)));
+  EXPECT_TRUE(AwaitEvent(backend.get(), event.get(), 60000, not_aborted).ok())
+      << "may be waited for again";
+  record();
+  EXPECT_TRUE(
+      absl::IsCancelled(AwaitEvent(backend.get(), event.get(), 60000, [] { return true; })));
+}
+
+// Copies that nobody waits for. They are more than the first ring of pinned memory holds, and some
+// are larger than it: values that were overwritten too early would differ.
 TEST(DeviceBackendTest, CopiesOfAnySizeKeepTheirValues) {
   const auto backend = NewHostDeviceBackend({});
   constexpr int64_t kSizes[] = {1, 100000, 17, 700000, 3, 250000, 250000, 60000};
@@ -113,7 +158,7 @@ TEST(DeviceBackendTest, AnotherThreadAllocatesAndPolls) {
       const auto pinned = backend->AllocatePinned(40);
       const auto event = backend->NewEvent();
       backend->StartCopyIn({static_cast<uint8_t*>(*pinned), 40}, mine);
-      backend->Record(Lane::kCopiesIn, event->get());
+      backend->Record(DeviceQueue::kCopiesIn, event->get());
       EXPECT_TRUE(AwaitEvent(backend.get(), event->get(), 60000, [] { return false; }).ok());
     }
   });

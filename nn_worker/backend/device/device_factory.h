@@ -28,7 +28,7 @@ struct JobDevice {
 // Whether NewJobDevice makes cards; otherwise it makes the host's device.
 bool ProgramHasCards();
 
-// `card`: of this machine, from 0; HOST has no use for it. Errors of CUDA are NewCudaDevice's
+// `card`: of this machine, from 0; HOST ignores it. Errors of CUDA are NewCudaDevice's
 // (nn_worker/device/cuda/cuda_device.h) and NewCublasLtPlanner's (cublaslt_plan.h).
 // FAILED_PRECONDITION if this program has the kernels of the other kind. REQUIRES: config.device is
 // HOST or CUDA

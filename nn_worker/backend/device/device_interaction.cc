@@ -63,7 +63,7 @@ std::vector<SharedGradient> ShareGradients(absl::Span<const Tensor> xs,
     if (of == shared.end()) {
       of = shared.insert(shared.end(), {dxs[f], {}});
     } else if (!dxs[f].add) {
-      *of = {dxs[f], {}};  // overwrites what the inputs before have given
+      *of = {dxs[f], {}};  // overwrites what earlier inputs have given
     }
     of->inputs.push_back(ConstValuesOf(xs[f]));
   }
@@ -115,7 +115,7 @@ std::vector<DotGradient> DotGradients(absl::Span<const PairTerm> terms,
     }
     DotGradient& gradient = gradients[of_input.back()];
     CheckSameShape(gradient.dx, dx.tensor);
-    // One input that assigns makes the whole gradient assigned.
+    // If one input assigns, the whole gradient is assigned.
     gradient.add = gradient.add && dx.add;
   }
   for (size_t t = 0; t < terms.size(); ++t) {

@@ -51,7 +51,7 @@ class CountingStream final : public DeviceStream {
   Counts& counts_;
 };
 
-// One launch, whatever is in it.
+// A graph counts as one launch, whatever it holds.
 class CountingGraph final : public StreamGraph {
  public:
   CountingGraph(std::unique_ptr<StreamGraph> graph, Counts* counts)
@@ -94,7 +94,8 @@ class DeviceLaunchTest : public testing::Test {
   Tensor New(int64_t rows, int64_t cols, DType dtype = DType::kF32) {
     return AllocateTensor(backend_.get(), dtype, rows, cols).value();
   }
-  // The launches of an operation, which is given twice: the second time its lists are there.
+  // Runs an operation twice and counts the launches of the second run, whose lists are there
+  // already.
   void ExpectLaunches(const std::string& name, int launches,
                       const std::function<void()>& operation) {
     operation();
@@ -143,7 +144,8 @@ TEST_F(DeviceLaunchTest, SixteenBitsCostNoLaunches) {
     const Tensor w = New(24, 24, dtype), dw = New(24, 24), db = New(1, 24), inverse = New(kRows, 3);
     ExpectLaunches("Copy", 1, [&] { backend_->Copy(x, y, true); });
     ExpectLaunches("Linear", 1, [&] { backend_->Linear(x, w, db, Activation::kRelu, y); });
-    // The gradient before the activation, two for the bias, and a product each.
+    // One launch for the gradient before the activation, two for the bias, and one for each
+    // product.
     ExpectLaunches("LinearGrad", 5, [&] {
       backend_->LinearGrad({x, w, Activation::kRelu, y, dy, {x, false}, dw, db});
     });
@@ -178,7 +180,8 @@ TEST_F(DeviceLaunchTest, AGraphIsOneLaunch) {
   ExpectLaunches("graph", 1, [&] { backend_->Enqueue(graph->get()); });
 }
 
-// The samples, and the sums of their pieces; a pairwise loss also gathers the gradients of samples.
+// One launch for the samples, and one for the sums of their pieces; a pairwise loss also gathers
+// the gradients of samples.
 TEST_F(DeviceLaunchTest, ALossIsTwoOrThreeLaunches) {
   const Tensor z = New(kRows, 1), y = New(kRows, 1), dz = New(kRows, 1);
   const Tensor logits = New(kRows, 5), dlogits = New(kRows, 5);

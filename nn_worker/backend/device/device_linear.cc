@@ -17,7 +17,7 @@ class PlannedLinear final : public PreparedLinear {
   explicit PlannedLinear(const LinearSpec& of) : PreparedLinear(of.args.activation), spec(of) {}
 
   const LinearSpec spec;
-  // Null: our own kernel.
+  // Null where our own kernel makes the product.
   std::unique_ptr<ProductPlan> forward, input_gradient, weight_gradient;
   bool forward_is_whole = false;  // it ends with bias and activation
   void* mask = nullptr;           // of this layer's ReLU, written by `forward`
@@ -30,7 +30,7 @@ class PlannedLinear final : public PreparedLinear {
 namespace {
 
 constexpr int64_t kWorkspaceAlignment = 256;
-constexpr int64_t kMostAlignment = 16;  // what libraries make use of
+constexpr int64_t kMostAlignment = 16;  // more is of no use to libraries
 
 bool Is16Bit(const Tensor& tensor) { return tensor.dtype != DType::kF32; }
 
@@ -70,7 +70,7 @@ absl::optional<ProductSpec> ForwardSpec(const LinearGradArgs& args) {
   return spec;
 }
 
-// What ends a forward product with bias and activation; nothing if no epilogue does.
+// The epilogue that adds bias and activation to a forward product; nothing if there is none.
 absl::optional<ProductEpilogue> WholeEpilogue(const LinearSpec& spec) {
   const Activation activation = spec.args.activation;
   if (spec.bias.empty()) {
@@ -217,7 +217,7 @@ absl::Status DeviceLinear::PlanWeightGradient(PlannedLinear* layer) {
   return absl::OkStatus();
 }
 
-// So that no step allocates.
+// Reserves scratch memory now, so that no step allocates.
 absl::Status DeviceLinear::ReserveScratch(const LinearSpec& spec) {
   const LinearGradArgs& args = spec.args;
   const int64_t n = args.x.rows, in = args.w.rows, out = args.w.cols;

@@ -8,7 +8,8 @@
 //   input gradient    asks for the ReLU of the layer before, if that layer's product gives the mask
 //   weight gradient   asks for the bias gradient
 //
-// Each is asked for by itself. A plan serves all numbers of samples; our kernel takes none at all.
+// Each is asked for by itself, and our own kernel takes nothing along. A plan serves all numbers of
+// samples.
 //
 // Thread-compatible.
 

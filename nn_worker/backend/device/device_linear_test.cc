@@ -36,8 +36,8 @@ struct NamedFactory {
   BackendFactory make;
 };
 
-// Own kernels alone; plans in every order; and a library that refuses one thing, every fusion, or
-// all.
+// Backends with our own kernels alone, with plans in every order, and with a library that refuses
+// one thing, every fusion, or all.
 std::vector<NamedFactory> Libraries() {
   std::vector<NamedFactory> factories = {{"Kernels", [] { return NewHostDeviceBackend({}); }}};
   for (const HostDeviceOptions& options : EveryOrder()) {
@@ -69,7 +69,7 @@ Tensor New(Backend* backend, DType dtype, int64_t rows, int64_t cols) {
   return AllocateTensor(backend, dtype, rows, cols, PaddedStride(dtype, cols)).value();
 }
 
-// The same for the same salt, of any dtype.
+// Fills a tensor of any dtype with values that depend on `salt` alone.
 void Randomise(Backend* backend, const Tensor& tensor, uint64_t salt) {
   const Tensor wide = AllocateTensor(backend, DType::kF32, tensor.rows, tensor.cols).value();
   CopyIn(backend, RandomValues(tensor.size(), salt), wide);
@@ -220,8 +220,8 @@ TEST(DeviceLinearTest, OwnKernelsMakeWhatIsNotForALibrary) {
   prepare(kMost, 7, 400, DType::kF32, DType::kF32, DType::kF32);
   prepare(0, 16, 16, DType::kF32, DType::kF32, DType::kF32);
   EXPECT_THAT(log.prepared, IsEmpty());
-  // Weights of another type leave the weight gradient, and scores of classes, which are F32, the
-  // forward product.
+  // With weights of another type only the weight gradient is left to the library; with scores of
+  // classes, which are F32, only the forward product.
   prepare(kMost, 16, 16, DType::kF16, DType::kBF16, DType::kF16);
   prepare(kMost, 16, 16, DType::kBF16, DType::kBF16, DType::kF32);
   ASSERT_EQ(log.prepared.size(), 2u);

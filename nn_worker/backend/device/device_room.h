@@ -23,9 +23,9 @@ struct DeviceNeed {
   int64_t part_list_bytes = 0;
 };
 
-// With the need, what the device has, and what to do: FAILED_PRECONDITION, for which no run begins
-// again, if the device is too small even when nobody else uses it; RESOURCE_EXHAUSTED if too little
-// of it is free.
+// Errors state the need, what the device has, and what to do: FAILED_PRECONDITION, after which no
+// run begins again, if the device is too small even when nobody else uses it; RESOURCE_EXHAUSTED if
+// too little of it is free.
 absl::Status CheckDeviceRoom(const DeviceNeed& need, const DeviceRoom& room);
 
 }  // namespace satrap

@@ -43,7 +43,7 @@ GatherTarget TargetOf(const FeatureExchange& feature, const RowSegment& segment)
   return target;
 }
 
-// How many values a sample has of a segment, so that the tables of kernels stay within the tensors.
+// Checks how many values a sample has in a segment, so that kernels stay within the tensors.
 void CheckSegment(const FeatureExchange& feature, const RowSegment& segment, int64_t row_values) {
   const bool sequence = feature.pooling == RowPooling::kNone && !feature.one_row_a_sample;
   CHECK(segment.column >= 0 && segment.column + segment.width <= row_values)

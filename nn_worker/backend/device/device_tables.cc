@@ -46,7 +46,7 @@ void DeviceTables::MakeRoom(int64_t bytes) {
       if (!refused_) return;
     }
   }
-  // In order with what reads the tables.
+  // This is safe, because copies run in order with what reads the tables.
   if (!tables_.empty()) ++epoch_;
   tables_.clear();
   used_bytes_ = 0;

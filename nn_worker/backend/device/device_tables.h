@@ -2,9 +2,9 @@
 // device memory. The same bytes are copied once and then found again, so a step that repeats copies
 // none.
 //
-// Lists of the network come again in every step: where they fill their memory, more is taken, up to
-// kMostBytes, and those that are there stay. Only then, where no more is to be had, and with lists
-// of parts, which do not come again, the memory is written over from its beginning.
+// Lists of the network come again in every step. When they fill their memory, more is taken, up to
+// kMostBytes, and the old lists stay. When no more memory is to be had, it is overwritten from its
+// beginning; so is the memory of lists of parts, which do not come again.
 //
 // Running out of memory fails a CHECK, since operations return no error: what a job's lists need is
 // reserved before. Thread-compatible: for the thread of the operations.
@@ -39,7 +39,7 @@ class DeviceTables {
   DeviceTables(ListKind kind, Allocate allocate, Copy copy, DeviceMeter* meter)
       : kind_(kind), allocate_(std::move(allocate)), copy_(std::move(copy)), meter_(meter) {}
 
-  // Makes the memory at least so large. RESOURCE_EXHAUSTED. REQUIRES: before the first table
+  // Makes the memory at least this large. RESOURCE_EXHAUSTED. REQUIRES: before the first table
   absl::Status Reserve(int64_t bytes);
 
   // A copy of `values` in device memory, for what is enqueued before the next call of Table, and
@@ -52,7 +52,7 @@ class DeviceTables {
                                             static_cast<int64_t>(values.size() * sizeof(T))));
   }
 
-  template <typename... T>  // several lists at once, since another call may write over the first
+  template <typename... T>  // several lists at once, since another call may overwrite the first
   std::tuple<const T*...> Tables(const std::vector<T>&... lists) {
     static_assert(((std::is_trivially_copyable_v<T> && alignof(T) <= 8) && ...));
     std::vector<int64_t> words;
@@ -62,8 +62,7 @@ class DeviceTables {
     return {Advance<T>(&next, lists.size())...};
   }
 
-  // Changes when tables are written over. As long as it stays, all that were returned stay as they
-  // are.
+  // Changes when tables are overwritten. Until then all tables that were returned stay as they are.
   int64_t epoch() const { return epoch_; }
 
  private:
@@ -84,7 +83,7 @@ class DeviceTables {
   DeviceMeter* const meter_;
   char* memory_ = nullptr;              // where the next table goes
   int64_t bytes_ = 0, used_bytes_ = 0;  // of `memory_`
-  int64_t held_bytes_ = 0;              // that tables lie in, `memory_` among them
+  int64_t held_bytes_ = 0;              // of all memory with tables, including `memory_`
   bool refused_ = false;                // there is no more memory
   int64_t epoch_ = 0;
   std::unordered_map<std::string, const void*> tables_;  // by their bytes

@@ -86,7 +86,7 @@ TEST_F(DeviceTablesTest, ListsOfANetworkThatFillABlockGetAnotherAndStay) {
   EXPECT_EQ(meter_.Read().list_bytes, 3 * kBlock);
 }
 
-// As a rank reserves what its rehearsal has taken.
+// A rank reserves in one block what its rehearsal has taken.
 TEST_F(DeviceTablesTest, WhatListsOfANetworkHaveTakenIsEnoughInOneBlock) {
   Step(20);
   DeviceTables rank = NewTables(ListKind::kNetwork);

@@ -11,7 +11,7 @@
 namespace satrap {
 namespace {
 
-// A wait without an end of its own ends here, which happens only if the device hangs.
+// Ends waits that have no limit of their own, which happens only if the device hangs.
 constexpr int64_t kHangTimeoutMs = 600000;
 constexpr int64_t kFirstRingBytes = 1 << 20;
 
@@ -112,21 +112,21 @@ absl::StatusOr<void*> DeviceTransfers::Allocate(int64_t bytes) {
   return memory;
 }
 
-void DeviceTransfers::AwaitZeroing(Lane lane) {
+void DeviceTransfers::AwaitZeroing(DeviceQueue queue) {
   MutexLock lock(&zeroing_mutex_);
-  awaited_[static_cast<int>(lane)] = zeroings_.load(std::memory_order_relaxed);
-  streams_[static_cast<int>(lane)]->WaitFor(zeroed_.get());
+  awaited_[static_cast<int>(queue)] = zeroings_.load(std::memory_order_relaxed);
+  streams_[static_cast<int>(queue)]->WaitFor(zeroed_.get());
 }
 
-// The ring is in use from the first copy's begin to the last one's end, and may go over its own
-// end.
+// The ring is in use from the first copy's begin to the last one's end, and that range may wrap
+// around.
 bool DeviceTransfers::FitsRing(int64_t bytes, int64_t* begin) const {
   *begin = 0;
   if (ring_copies_.empty()) return bytes <= ring_bytes_;
   const int64_t first = ring_copies_.front().begin, next = ring_copies_.back().end;
   *begin = next;
-  // The first copy is behind the last one: the room lies between them, and must not be used up, or
-  // a full ring would look like an empty one.
+  // The first copy lies after the last one: the room is between them, and must not be used up, or a
+  // full ring would look like an empty one.
   if (next <= first) return next + bytes < first;
   if (next + bytes <= ring_bytes_) return true;
   *begin = 0;
@@ -224,12 +224,12 @@ absl::StatusOr<std::unique_ptr<BackendEvent>> DeviceTransfers::NewEvent() {
   return std::unique_ptr<BackendEvent>(std::make_unique<DeviceEvent>(std::move(event)));
 }
 
-void DeviceTransfers::Record(Lane lane, BackendEvent* event) {
-  stream(lane)->Record(EventOf(event));
+void DeviceTransfers::Record(DeviceQueue queue, BackendEvent* event) {
+  stream(queue)->Record(EventOf(event));
 }
 
-void DeviceTransfers::WaitFor(Lane lane, BackendEvent* event) {
-  stream(lane)->WaitFor(EventOf(event));
+void DeviceTransfers::WaitFor(DeviceQueue queue, BackendEvent* event) {
+  stream(queue)->WaitFor(EventOf(event));
 }
 
 absl::StatusOr<bool> DeviceTransfers::Poll(BackendEvent* event) {
@@ -242,15 +242,16 @@ absl::StatusOr<bool> DeviceTransfers::Poll(BackendEvent* event) {
 }
 
 void DeviceTransfers::Sync() {
-  for (const Lane lane : {Lane::kOperations, Lane::kCopiesIn, Lane::kCopiesOut}) {
-    stream(lane)->Record(ends_[static_cast<int>(lane)].get());
+  for (const DeviceQueue queue :
+       {DeviceQueue::kOperations, DeviceQueue::kCopiesIn, DeviceQueue::kCopiesOut}) {
+    stream(queue)->Record(ends_[static_cast<int>(queue)].get());
   }
   for (const std::unique_ptr<Event>& end : ends_) AwaitOrDie(end.get());
   MutexLock lock(&mutex_);
   Deliver();
 }
 
-// What is enqueued runs in order, so an operation that writes over the scratch memory of an earlier
+// What is enqueued runs in order, so an operation that overwrites the scratch memory of an earlier
 // one comes after it. A larger block leaves the smaller one to what still uses it.
 void* DeviceTransfers::ScratchBytes(int64_t bytes) {
   if (capturing_) {
@@ -277,7 +278,7 @@ absl::Status DeviceTransfers::GrowScratch(int64_t bytes) {
   meter_->NoteScratchUse(Padded(bytes));
   if (bytes <= scratch_bytes_ && scratch_ != nullptr) return absl::OkStatus();
   const absl::Status twofold = TakeScratch(std::max(bytes, 2 * scratch_bytes_));
-  // More than is asked for only saves growing again.
+  // Twice as much would only save growing again, so try what is asked for.
   return absl::IsResourceExhausted(twofold) ? TakeScratch(bytes) : twofold;
 }
 
@@ -296,7 +297,7 @@ absl::Status DeviceTransfers::ReserveTables(int64_t table_bytes, int64_t part_ta
 
 absl::StatusOr<std::unique_ptr<OperationGraph>> DeviceTransfers::Capture(
     absl::FunctionRef<absl::Status()> enqueue) {
-  // Waits for zeroed memory, if there is any, before it is too late to.
+  // Waits now for memory that is still being zeroed, because it cannot once the capture has begun.
   DeviceStream* const captured = stream();
   capturing_ = true;
   absl::Status status;
@@ -315,8 +316,8 @@ void DeviceTransfers::Enqueue(OperationGraph* graph) {
   meter_->CountGraphLaunch();
 }
 
-// The stream is made when it is first asked for, since few jobs do. What runs there other ranks
-// wait for.
+// The stream is made when it is first asked for, since few jobs need one. Other ranks wait for what
+// runs there.
 absl::Status DeviceTransfers::EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
                                             BackendEvent* done) {
   if (beside_ == nullptr) {

@@ -1,14 +1,14 @@
-// The memory of a DeviceBackend, its lanes, and what moves between it and the host:
+// The memory of a DeviceBackend, its queues, and what moves between it and the host:
 //
-//   - the streams of the three lanes (device_memory.h);
-//   - copies of the operations' lane, which go through a ring of pinned memory, so that the host's
+//   - the streams of the three queues (device_memory.h);
+//   - copies of the operations' queue, which go through a ring of pinned memory, so that the host's
 //     memory may be any. Bytes that come out are handed over when somebody polls an event;
 //   - scratch memory of an operation;
 //   - tables that kernels read (device_tables.h);
-//   - a stream beside the lanes.
+//   - a stream beside the queues.
 //
-// Running out of scratch, table or ring memory fails a CHECK, since operations return no error: who
-// knows what they will need reserves it before.
+// Running out of scratch, table or ring memory fails a CHECK, since operations return no error:
+// callers that know what they will need reserve it before.
 // Threads: as device_memory.h says.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_TRANSFERS_H_
@@ -41,14 +41,14 @@ class DeviceTransfers {
   // Waits for everything enqueued.
   ~DeviceTransfers();
 
-  // For the thread that uses the lane.
-  DeviceStream* stream(Lane lane = Lane::kOperations) {
+  // For the thread that uses the queue.
+  DeviceStream* stream(DeviceQueue queue = DeviceQueue::kOperations) {
     // What is captured uses memory that operations have used before, and so have waited for.
-    if (lane == Lane::kOperations && capturing_) return streams_[0].get();
-    if (zeroings_.load(std::memory_order_acquire) != awaited_[static_cast<int>(lane)]) {
-      AwaitZeroing(lane);
+    if (queue == DeviceQueue::kOperations && capturing_) return streams_[0].get();
+    if (zeroings_.load(std::memory_order_acquire) != awaited_[static_cast<int>(queue)]) {
+      AwaitZeroing(queue);
     }
-    return streams_[static_cast<int>(lane)].get();
+    return streams_[static_cast<int>(queue)].get();
   }
 
   // As in device_memory.h.
@@ -58,16 +58,17 @@ class DeviceTransfers {
   void CopyIn(absl::Span<const uint8_t> host, const Tensor& device);
   void CopyOut(const Tensor& device, absl::Span<uint8_t> host);
   absl::StatusOr<std::unique_ptr<BackendEvent>> NewEvent();
-  void Record(Lane lane, BackendEvent* event);
-  void WaitFor(Lane lane, BackendEvent* event);
+  void Record(DeviceQueue queue, BackendEvent* event);
+  void WaitFor(DeviceQueue queue, BackendEvent* event);
   absl::StatusOr<bool> Poll(BackendEvent* event);
   void Sync();
 
-  // Makes the scratch memory at least so large. Any thread may call it. RESOURCE_EXHAUSTED.
+  // Makes the scratch memory at least this large. Any thread may call it. RESOURCE_EXHAUSTED.
   absl::Status ReserveScratch(int64_t bytes);
-  // The same for what differs from part to part: if it grows, at least twofold where there is room.
+  // As ReserveScratch, for what differs from part to part: growing memory at least doubles where
+  // there is room.
   absl::Status GrowScratch(int64_t bytes);
-  // Before the first operation: what the tables need. RESOURCE_EXHAUSTED.
+  // Takes the memory that the tables need, before the first operation. RESOURCE_EXHAUSTED.
   absl::Status ReserveTables(int64_t table_bytes, int64_t part_table_bytes);
   // Device memory of `count` values, aligned to 64, which the next call of this or of a copy may
   // hand out again: what is enqueued before that call may use it.
@@ -101,7 +102,7 @@ class DeviceTransfers {
   void* ScratchBytes(int64_t bytes);
   absl::Status TakeScratch(int64_t bytes) REQUIRES(scratch_mutex_);
   absl::StatusOr<void*> AllocateDevice(int64_t bytes);
-  void AwaitZeroing(Lane lane);
+  void AwaitZeroing(DeviceQueue queue);
   void CopyToDevice(const void* host, void* device, int64_t bytes);
   // Room for a copy in the ring; waits until there is some.
   int64_t ReserveRing(int64_t bytes) REQUIRES(mutex_);
@@ -117,14 +118,14 @@ class DeviceTransfers {
   Mutex mutex_;
   std::vector<std::unique_ptr<Memory>> memory_ GUARDED_BY(mutex_);
   std::unique_ptr<DeviceStream> streams_[3];
-  std::unique_ptr<Event> ends_[3];  // of the lanes, for Sync
-  // Zeroes what is allocated, beside the lanes, since other threads use those. A lane waits for it
-  // once it is used again.
+  std::unique_ptr<Event> ends_[3];  // of the queues, for Sync
+  // Zeroes what is allocated, beside the queues, since other threads use those. A queue waits for
+  // it once it is used again.
   Mutex zeroing_mutex_;
   std::unique_ptr<DeviceStream> zeroing_ GUARDED_BY(zeroing_mutex_);
   std::unique_ptr<Event> zeroed_ GUARDED_BY(zeroing_mutex_);
   std::atomic<int64_t> zeroings_{0};
-  int64_t awaited_[3] = {0, 0, 0};  // of the thread of each lane
+  int64_t awaited_[3] = {0, 0, 0};  // of the thread of each queue
 
   uint8_t* ring_ GUARDED_BY(mutex_) = nullptr;
   int64_t ring_bytes_ GUARDED_BY(mutex_) = 0;

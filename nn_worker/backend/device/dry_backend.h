@@ -24,8 +24,8 @@ class DeviceMeter;
 struct DeviceUse {
   int64_t allocated = 0;   // by callers of the backend
   int64_t scratch = 0;     // the most that an operation asked for
-  int64_t lists = 0;       // that the network's operations read, at most
-  int64_t part_lists = 0;  // that the exchange with embedding rows reads, at most
+  int64_t lists = 0;       // the most that the network's operations read
+  int64_t part_lists = 0;  // the most that the exchange with embedding rows reads
 };
 
 class DryBackend {
@@ -34,7 +34,7 @@ class DryBackend {
   static absl::StatusOr<DryBackend> Create(NnWorkerConfig::Device device);
 
   Backend* get() const { return backend_.get(); }
-  // So far.
+  // The use so far.
   DeviceUse use() const;
 
  private:

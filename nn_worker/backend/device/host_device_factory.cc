@@ -1,4 +1,4 @@
-// What device_factory.h promises, of a program with the kernels of the host's compiler.
+// Implements device_factory.h for programs with the kernels of the host's compiler.
 
 #include "common/base/check.h"
 #include "nn_worker/backend/device/device_factory.h"
@@ -8,7 +8,7 @@
 namespace satrap {
 namespace {
 
-// The limit of a job is the meter's. This one only has to be within the device's range of
+// The meter enforces the job's limit. This one only has to be within the device's range of
 // addresses.
 constexpr int64_t kMemoryBytes = int64_t{1} << 36;
 

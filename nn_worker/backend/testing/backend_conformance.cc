@@ -295,7 +295,7 @@ TEST_P(BackendConformance, SequencePoolByHand) {
       {SequencePooling::kMean,
        {2, 3.5, 1, 2, 0, 0, 4, 2.5},
        {1, 2, 1, 2, 2, 4, 0, 0, 0, 0, 0, 0, 1, 2, 1, 2}},
-      // Of equal ones the first gets the gradient.
+      // Of equal maxima the first gets the gradient.
       {SequencePooling::kMax,
        {3, 5, 1, 2, 0, 0, 4, 4},
        {0, 4, 2, 0, 2, 4, 0, 0, 0, 0, 0, 0, 2, 4, 0, 0}},
@@ -335,7 +335,7 @@ TEST_P(BackendConformance, SequencePoolIsTheReferences) {
   }
 }
 
-// Every comparison with NaN is false, so a plain maximum drops it, and the step would pass for
+// Every comparison with NaN is false, so a plain maximum drops it, and the step would count as
 // finite.
 TEST_P(BackendConformance, ABrokenValueReachesTheMaximum) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -375,7 +375,7 @@ TEST_P(BackendConformance, DropoutKeepsTheShareAndTheMean) {
 TEST_P(BackendConformance, BatchNormIsTheReferences) {
   const int64_t n = 301, cols = 23;
   struct Run {
-    // Each backend goes on with its own results, as a layer does.
+    // Each backend continues with its own results, as a layer does.
     Tensor x, dy, gamma, beta, sums, stats, y, grad_sums, dx, mean, variance, fixed;
   };
   const auto run = [&](Backend* backend, const Run& r) {

@@ -59,7 +59,7 @@ class BackendConformance : public testing::TestWithParam<BackendFactory> {
 
   // For the exchange of rows (backend_conformance_rows.cc).
   Tensor Uints(const std::vector<uint32_t>& values);
-  // Without segments.
+  // A feature without segments.
   FeatureExchange Feature(RowPooling pooling, int64_t samples, const HostIds& ids, Tensor rows);
   RowInverse Inverse(const std::vector<HostIds>& ids_of_features, size_t num_rows);
   FeatureExchange Reference(FeatureExchange feature);
@@ -81,9 +81,9 @@ class BackendConformance : public testing::TestWithParam<BackendFactory> {
   std::vector<Tensor> gaps_;
 };
 
-// The same for layers that are prepared (linear_operations.h), for the operations of
-// interaction_operations.h and of loss_operations.h. Apart, so that a test of a slow backend can be
-// divided.
+// Suites like BackendConformance: for prepared layers (linear_operations.h), for
+// interaction_operations.h and for loss_operations.h. They are apart so that a test of a slow
+// backend can be divided.
 class LinearConformance : public BackendConformance {};
 class InteractionConformance : public BackendConformance {};
 class LossConformance : public BackendConformance {};

@@ -12,8 +12,8 @@
 namespace satrap {
 namespace {
 
-// What lies between the rows of the n-th tensor: NaN as f32 and as f64, and not what lies between
-// the rows of another, which an operation may have copied.
+// The bytes between the rows of the n-th tensor: NaN as f32 and as f64, and other bytes than those
+// of other tensors, which an operation may have copied.
 std::vector<uint8_t> GapBytes(const Tensor& gaps, size_t n) {
   std::vector<uint8_t> bytes(gaps.size_bytes());
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -56,7 +56,7 @@ TEST_P(BackendConformance, MemoryIsZeroedAndBeginsAtMultiplesOf64) {
     const auto memory = backend_->Allocate(bytes);
     ASSERT_TRUE(memory.ok()) << memory.status();
     EXPECT_EQ(reinterpret_cast<uintptr_t>(*memory) % kAlignmentBytes, 0u) << bytes;
-    // Not zero before, so that a copy which does nothing is seen.
+    // The bytes are not zero before, so that a copy which does nothing is seen.
     std::vector<uint8_t> values(bytes, 1);
     backend_->CopyOut({DType::kU8, *memory, 1, bytes, bytes}, absl::MakeSpan(values));
     backend_->Sync();

@@ -157,7 +157,7 @@ TEST_P(InteractionConformance, PairDotsAreTheReferences) {
   }
 }
 
-// Vectors that overlap, and a tensor that stands for two inputs, as where a layer reads one twice.
+// Vectors that overlap, and a tensor that is given as two inputs, as where a layer reads one twice.
 TEST_P(InteractionConformance, GradientsOfVectorsThatOverlapAreSummed) {
   const std::vector<PairTerm> terms = {{0, 0, 1, 4}, {0, 3, 0, 5}, {1, 1, 0, 2}, {2, 0, 1, 6}};
   for (const bool add : {false, true}) {

@@ -40,7 +40,7 @@ constexpr Activation kActivations[] = {Activation::kLinear, Activation::kRelu, A
 struct LinearShape {
   int64_t n, in, out;
 };
-// Those at the border of what a library is asked for, and those of BackendConformance.
+// Shapes at the border of what a library is asked for, and those of BackendConformance.
 constexpr LinearShape kShapes[] = {{0, 9, 8},    {1, 1, 1},     {7, 13, 1},
                                    {64, 16, 8},  {65, 8, 17},   {20, 7, 16},
                                    {90, 45, 40}, {70, 129, 33}, {5, 0, 3}};
@@ -142,7 +142,7 @@ TEST_P(LinearConformance, TheLastReaderOfAReluMayTakeItsGradientAlong) {
   }
 }
 
-// As BackendConformance has it of Linear.
+// As the test of this name in BackendConformance, for prepared layers.
 TEST_P(LinearConformance, ARowDoesNotDependOnTheOthers) {
   constexpr int64_t kRows = 200;
   for (const auto& [in, out] : {std::pair<int64_t, int64_t>{129, 40}, {64, 32}, {40, 1}}) {
@@ -168,7 +168,7 @@ TEST_P(LinearConformance, ARowDoesNotDependOnTheOthers) {
   }
 }
 
-// Or a check for values that are not finite would not see it.
+// Otherwise a check for values that are not finite would miss them.
 TEST_P(LinearConformance, ReluKeepsWhatIsNotANumber) {
   const LinearSpec spec = NewLinear(16, 8, 8, Activation::kRelu);
   auto layer = backend_->PrepareLinear(spec);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// More rows than a part of a loop, and one, and none.
+// More rows than a piece of a loop has, one row, and none.
 constexpr int64_t kRows[] = {300, 1, 0};
 
 std::vector<std::vector<float>> Column(int64_t rows, float (*value)(int64_t)) {

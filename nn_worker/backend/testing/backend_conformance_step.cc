@@ -81,7 +81,7 @@ TEST_P(BackendConformance, TheScaleOfGradientsGrowsInCleanStepsAndBacksOffInOthe
   struct Case {
     float not_finite, weight, scale_of_step, scale_after;
   };
-  // The step's own scale divides by what its gradients carry, and not by what follows from it.
+  // The step's scale divides by the gradient scale that its gradients carry, not by the next one.
   for (const Case& c : {Case{0, 2, 1, 1},
                         {0, 2, 1, 1},
                         {0, 2, 1, 4},

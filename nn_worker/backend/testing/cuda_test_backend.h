@@ -13,7 +13,7 @@ namespace satrap {
 
 // The error of NewCudaDevice or of NewCublasLtPlanner says what is missing.
 absl::StatusOr<std::unique_ptr<Backend>> NewCudaTestBackend();
-// The same with the products of our own kernel.
+// As NewCudaTestBackend, but with the products of our own kernel.
 absl::StatusOr<std::unique_ptr<Backend>> NewCudaKernelTestBackend();
 
 }  // namespace satrap

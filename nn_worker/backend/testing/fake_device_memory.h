@@ -1,4 +1,4 @@
-// The memory of a device that does nothing: tests override what they are about.
+// The memory of a device that does nothing: tests override the calls that they need.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_FAKE_DEVICE_MEMORY_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_FAKE_DEVICE_MEMORY_H_
@@ -23,8 +23,8 @@ class FakeDeviceMemory : public DeviceMemory {
   absl::StatusOr<std::unique_ptr<BackendEvent>> NewEvent() override {
     return std::make_unique<BackendEvent>();
   }
-  void Record(Lane, BackendEvent*) override {}
-  void WaitFor(Lane, BackendEvent*) override {}
+  void Record(DeviceQueue, BackendEvent*) override {}
+  void WaitFor(DeviceQueue, BackendEvent*) override {}
   absl::StatusOr<bool> Poll(BackendEvent*) override { return true; }
   void Sync() override {}
   void* HostView(void*) override { return nullptr; }

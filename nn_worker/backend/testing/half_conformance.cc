@@ -28,7 +28,7 @@ std::vector<uint16_t> BitsOf(DType dtype, const std::vector<float>& values) {
   return bits;
 }
 
-// The distance of neighbouring values of `dtype`, relative to them, halved.
+// Half the distance between neighbouring values of `dtype`, relative to the values.
 double HalfUnit(DType dtype) { return dtype == DType::kF16 ? 0x1p-11 : 0x1p-8; }
 
 }  // namespace
@@ -130,7 +130,7 @@ TEST_P(HalfConformance, LinearGradRoundsTheGradientBeforeTheActivationAndSumsInF
                   New(in, out), New(1, out)};
           backend_->LinearGrad(args);
           ExpectTwins(dy);
-          // The reference goes on from the rounded gradient.
+          // The reference continues with the rounded gradient.
           const Tensor dw = NewReference(in, out), db = NewReference(1, out);
           reference_->LinearGrad({x.want, w.want, Activation::kLinear, TwinOf(y).want,
                                   TwinOf(dy.half).want, dx.WantTarget(add), dw, db});
@@ -358,7 +358,7 @@ TEST_P(HalfConformance, RowsAreExchangedInSixteenBits) {
     backend_->GatherRows(halves);
     reference_->GatherRows(wants);
     for (const Twin& value : values) ExpectTwins(value);
-    // The gradients: what the gather wrote, rounded.
+    // The gradients are what the gather wrote, rounded.
     for (size_t f = 0; f < values.size(); ++f) {
       wants[f].segments[0].values = TwinOf(values[f].half).want;
     }

@@ -4,8 +4,8 @@
 //                            testing::Values([] { return NewCpuHalfBackend(2); }));
 //
 // Each operation gets random values that F16 or BF16 holds exactly. ReferenceBackend gets the same
-// as F32 and sums in double. A 16-bit result may differ from its by half a unit in the last place
-// (2^-11 of an F16, 2^-8 of a BF16) and what backend_conformance.h allows a result of f32.
+// as F32 and sums in double. A 16-bit result may differ from the reference's by half a unit in the
+// last place (2^-11 of an F16, 2^-8 of a BF16) plus what backend_conformance.h allows for f32.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_HALF_CONFORMANCE_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_HALF_CONFORMANCE_H_
@@ -28,7 +28,7 @@ class HalfConformance : public BackendConformance {
 
   // Values in [-1, 1) that `dtype` holds, the same for the same salt.
   Twin RandomTwin(DType dtype, int64_t rows, int64_t cols, int salt, int64_t stride = 0);
-  // The reference's gets what the tensor of the backend under test holds.
+  // A Twin whose reference tensor gets what `half` holds.
   Twin TwinOf(Tensor half);
   std::vector<float> HalfValues(Tensor x);
   void ExpectTwins(const Twin& twin);
@@ -36,7 +36,8 @@ class HalfConformance : public BackendConformance {
   static std::vector<Tensor> Wants(const std::vector<Twin>& twins);
 };
 
-// The same for prepared linear layers, apart, so that a test of a slow backend can be divided.
+// As HalfConformance, for prepared linear layers; apart, so that a test of a slow backend can be
+// divided.
 class HalfLinearConformance : public HalfConformance {};
 
 }  // namespace satrap

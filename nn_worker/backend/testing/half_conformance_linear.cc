@@ -20,7 +20,7 @@ struct LinearShape {
 constexpr LinearShape kShapes[] = {{0, 9, 8},    {7, 13, 1},    {65, 8, 17},
                                    {90, 45, 40}, {70, 129, 33}, {5, 0, 3}};
 
-// What an output of the network has, a logit or the scores of classes, is F32.
+// The outputs of the network, a logit or the scores of classes, are F32.
 TEST_P(HalfLinearConformance, PreparedLayersAreTheReferences) {
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
     for (const auto& [n, in, out] : kShapes) {

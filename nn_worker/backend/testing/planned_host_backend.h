@@ -1,4 +1,4 @@
-// DeviceBackend on HostDevice with the plans of a library, which a kernel planner stands for
+// DeviceBackend on HostDevice with the plans of a library, for which a kernel planner stands in
 // (nn_worker/products/kernel_planner.h): what a network on a card goes through, for tests on the
 // CPU.
 

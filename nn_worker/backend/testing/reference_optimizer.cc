@@ -144,7 +144,7 @@ std::vector<OptimizerRule> RulesOfEveryKind() {
     rule.lambda1 = lambda1;
     rule.lambda2 = 0.1f;
   }
-  // The kinds whose plain form has loops of its own, and one whose rule reads w.
+  // The kinds whose plain form has loops of its own, and one more kind, whose rule reads w.
   for (const size_t i : {size_t{0}, size_t{1}, size_t{2}, rules.size() - 1}) {
     OptimizerRule rule = rules[i];
     rule.rate_factor = 0.5f;

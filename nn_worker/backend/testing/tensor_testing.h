@@ -24,7 +24,7 @@ inline void SetValueAt(Backend* backend, const Tensor& tensor, int64_t row, int6
   CopyIn(backend, absl::MakeConstSpan(&value, 1), ElementOf(tensor, row, col));
 }
 
-// With its numbers in memory of `backend`.
+// A mask whose pass numbers are in memory of `backend`.
 inline DropoutMask NewDropoutMask(Backend* backend, uint64_t seed, const PassNumbers& pass) {
   const Tensor memory = AllocatePassNumbers(backend).value();
   WritePassNumbers(backend, pass, memory);

@@ -5,7 +5,7 @@
 namespace satrap {
 namespace {
 
-// The first that nvcc makes code for (third_party/cuda/cuda.bzl).
+// The oldest that nvcc makes code for (third_party/cuda/cuda.bzl).
 constexpr int kOldestMajor = 8;
 
 std::string VersionText(int version) {

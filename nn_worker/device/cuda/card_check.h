@@ -1,5 +1,5 @@
 // Decides whether a card can run this program, and says in one message what is missing if it
-// cannot. It knows CUDA's answers as numbers, so every build tests it.
+// cannot. It gets CUDA's answers as numbers, so every build can test it.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_CUDA_CARD_CHECK_H_
 #define SATRAP_NN_WORKER_DEVICE_CUDA_CARD_CHECK_H_
@@ -10,8 +10,8 @@
 
 namespace satrap {
 
-// What CUDA says about a machine and one of its cards. Versions are those of CUDA, as it counts
-// them: 13000 is 13.0.
+// What CUDA says about a machine and one of its cards. Versions are encoded as CUDA does it: 13000
+// is 13.0.
 struct CardAnswers {
   int program_version = 0;  // that this program was built with
   int driver_version = 0;   // the latest that the driver supports; 0: there is no driver
@@ -23,8 +23,8 @@ struct CardAnswers {
   int minor = 0;
 };
 
-// FAILED_PRECONDITION, with the versions of driver and program: there is no driver, it is too old,
-// there is no such card, or the card is older than compute capability 8.0.
+// FAILED_PRECONDITION, with the versions of driver and program, if there is no driver, if it is too
+// old, if there is no such card, or if the card is older than compute capability 8.0.
 absl::Status CheckCard(const CardAnswers& answers);
 
 }  // namespace satrap

@@ -16,7 +16,7 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kWorkspaceBytes = kMostPlanWorkspaceBytes;
-// That the heuristic is asked for, best first.
+// The number of algorithms that the heuristic is asked for, best first.
 constexpr int kMostAlgorithms = 16;
 
 // The functions of the library that are used, with the types of its header.
@@ -72,7 +72,7 @@ cudaDataType_t FactorType(ProductPrecision precision) {
   return CUDA_R_32F;
 }
 
-// COMPUTE_32F never rounds f32 factors; only TF32 by name allows it.
+// COMPUTE_32F never rounds f32 factors; only the type that names TF32 does.
 cublasComputeType_t ComputeType(ProductPrecision precision) {
   return precision == ProductPrecision::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
@@ -112,7 +112,7 @@ class CublasLtPlan final : public ProductPlan {
     if (operation_ != nullptr) lt_.DestroyOperation(operation_);
   }
 
-  // Once, before the first Run.
+  // Call once, before the first Run.
   absl::Status Prepare();
   void Run(DeviceStream* stream, int64_t samples, const ProductBuffers& buffers,
            void* workspace) override;
@@ -138,8 +138,8 @@ class CublasLtPlan final : public ProductPlan {
                                                  : absl::InternalError(text);
   }
 
-  // Of a question that the library may answer by a refusal. It also calls a combination of types
-  // and epilogue invalid that it does not know.
+  // The status of a request that the library may refuse. It also returns "invalid value" for a
+  // combination of types and epilogue that it does not know.
   absl::Status Answer(cublasStatus_t status, const char* what) const {
     return AsStatus(
         status == CUBLAS_STATUS_INVALID_VALUE && spec_.epilogue != ProductEpilogue::kNone
@@ -175,7 +175,7 @@ absl::Status CublasLtPlan::DescribeOperation() {
   RETURN_IF_ERROR(AsStatus(SetOperation(CUBLASLT_MATMUL_DESC_TRANSB, operation_of(product.b)),
                            "its second factor"));
   if (HasBias(spec_.epilogue)) {
-    // Otherwise it is taken to have the type of the result.
+    // Without this the library assumes that the bias has the type of the result.
     RETURN_IF_ERROR(AsStatus(
         SetOperation(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(CUDA_R_32F)),
         "its bias"));
@@ -197,7 +197,7 @@ absl::Status CublasLtPlan::DescribeMatrices() {
 }
 
 absl::Status CublasLtPlan::ChooseAlgorithm() {
-  // The heuristic takes the alignment of these from their addresses, and reads nothing there.
+  // The heuristic derives the alignment of these from their addresses, and reads nothing there.
   alignas(256) static float somewhere[1];
   ProductBuffers aligned;
   aligned.bias = aligned.sums = somewhere;
@@ -211,7 +211,7 @@ absl::Status CublasLtPlan::ChooseAlgorithm() {
   };
   cublasStatus_t status =
       set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kWorkspaceBytes));
-  // A sum that several blocks make in parts would be added up in an order that is not ours.
+  // If several blocks made parts of a sum, the library would decide in which order they are added.
   if (status == CUBLAS_STATUS_SUCCESS) {
     status = set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                  static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));
@@ -241,7 +241,8 @@ absl::Status CublasLtPlan::ChooseAlgorithm() {
   return absl::OkStatus();
 }
 
-// It is kept for all numbers of samples: one that takes only the largest is of no use.
+// The algorithm is used for all numbers of samples, so one that takes only the largest is of no
+// use.
 absl::Status CublasLtPlan::CheckAlgorithm(const cublasLtMatmulAlgo_t& algorithm) {
   for (const int64_t samples : {int64_t{1}, spec_.samples() / 2 + 1, spec_.samples()}) {
     RETURN_IF_ERROR(AsStatus(SetSamples(samples), "fewer samples"));
@@ -308,8 +309,8 @@ void CublasLtPlan::Run(DeviceStream* stream, int64_t samples, const ProductBuffe
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const std::string text =
       absl::StrCat("cuBLASLt: a product of ", samples, " samples: ", lt_.StatusName(status));
-  // Prepare has asked for these samples' like, so a refusal is a fault of ours. All else is the
-  // card's, and whoever waits for it learns of it.
+  // Prepare has checked such numbers of samples, so a refusal is a bug of ours. Any other error is
+  // the card's, and is reported to whoever waits for the card.
   CHECK(status != CUBLAS_STATUS_INVALID_VALUE && status != CUBLAS_STATUS_NOT_SUPPORTED) << text;
   KeepErrorOfCard(stream, absl::InternalError(text));
 }

@@ -2,10 +2,10 @@
 // host; running it enqueues it and allocates nothing.
 //
 // A plan has one algorithm, which the library's heuristic names; nothing is timed, so every run and
-// every rank with the same card and library takes the same one. It is kept for all numbers of
-// samples, and adds in one pass (no reduction across blocks), so the same arguments give the same
-// bits. A row of a result may depend on how many rows there are, if the library's kernel treats the
-// last ones apart.
+// every rank with the same card and library takes the same one. The algorithm is used for all
+// numbers of samples, and adds in one pass (no reduction across blocks), so the same arguments give
+// the same bits. A row of a result may depend on how many rows there are, if the library's kernel
+// treats the last ones in a different way.
 //
 // Thread-compatible: a plan has one run at a time, and plans of one planner are prepared one after
 // another.

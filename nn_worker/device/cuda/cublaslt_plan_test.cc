@@ -1,4 +1,4 @@
-// Products by cuBLASLt, on a card. Without a card only the tests of what is missing run.
+// Products by cuBLASLt, on a card. Without a card only NoCublasLtTest runs, which needs none.
 
 #include "nn_worker/device/cuda/cublaslt_plan.h"
 
@@ -42,7 +42,7 @@ TEST(NoCublasLtTest, WithoutACardTheLibraryIsLoadedAndRefuses) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("cuBLASLt: card 0: "));
 }
 
-// The value of a type as the host reads it.
+// `value` as the host reads it after it was rounded to the type of the factors.
 float Rounded(float value, ProductPrecision precision) {
   if (precision == ProductPrecision::kBf16) return F32FromBf16(Bf16FromF32(value));
   if (precision == ProductPrecision::kF16) return F32FromF16(F16FromF32(value));
@@ -72,7 +72,7 @@ class CublasLtPlanTest : public testing::TestWithParam<ProductPrecision> {
     const absl::Status status = WaitForEvent(event_.get(), kTimeoutMs, [] { return false; });
     ASSERT_TRUE(status.ok()) << status;
   }
-  // Values as factors: F32, or 16 bits.
+  // Puts values into device memory as factors: in F32, or in 16 bits.
   void* Put(const std::vector<float>& values, ProductPrecision precision) {
     const bool wide = precision == ProductPrecision::kF32 || precision == ProductPrecision::kTf32;
     const int64_t bytes = static_cast<int64_t>(values.size()) * (wide ? 4 : 2);
@@ -127,7 +127,7 @@ double SumAt(const ProductSpec& spec, int64_t terms, const std::vector<float>& a
   return sum;
 }
 
-// Products of the size of a sum of `terms` random values differ by rounding alone.
+// Sums of `terms` random products, which may differ only by rounding, differ by less than this.
 double Tolerance(ProductPrecision precision, int64_t terms) {
   const double unit = precision == ProductPrecision::kTf32 ? 0x1p-10 : 0x1p-21;
   return unit * std::sqrt(static_cast<double>(terms)) * 8;
@@ -206,7 +206,7 @@ TEST_P(CublasLtPlanTest, AddGoesOnWithWhatIsThere) {
   EXPECT_NEAR(Get(buffers.c, 16 * 32)[33], 100 + SumAt(spec, 64, a, b, 1, 1), 1e-2);
 }
 
-// A fusion that the library refuses is skipped by name: own kernels do it then.
+// If the library refuses a fusion, the test is skipped with its name: own kernels do it then.
 TEST_P(CublasLtPlanTest, BiasAndReluAreFusedWhereTheLibraryCan) {
   for (const ProductEpilogue epilogue : {ProductEpilogue::kBias, ProductEpilogue::kBiasRelu}) {
     ProductSpec spec = Square(64, 32, 16, GetParam());
@@ -273,7 +273,7 @@ TEST_P(CublasLtPlanTest, AMaskTellsTheGradientWhereReluWasPositive) {
   }
   (*forward)->Run(stream_.get(), 64, buffers, workspace_);
   const auto y = Get(buffers.c, 64 * 128);
-  // The mask lets the same places of another product pass.
+  // The mask must let the same places of another product pass.
   buffers.a = Put(Random(64 * 16, 9, GetParam()), GetParam());
   (*backward)->Run(stream_.get(), 64, buffers, workspace_);
   const auto dx = Get(buffers.c, 64 * 128);

@@ -22,7 +22,7 @@ std::string ErrorText(cudaError_t error) {
   return absl::StrCat(cudaGetErrorName(error), ": ", cudaGetErrorString(error));
 }
 
-// A call that was wrong whatever the state of the card.
+// Whether the call was wrong, whatever the state of the card.
 bool BreaksContract(cudaError_t error) {
   return error == cudaErrorInvalidValue || error == cudaErrorInvalidConfiguration ||
          error == cudaErrorInvalidResourceHandle || error == cudaErrorInvalidMemcpyDirection;
@@ -33,7 +33,7 @@ class Card {
  public:
   Card(int number, std::string name) : number_(number), name_(std::move(name)) {}
 
-  // CUDA's calls are about the card that the calling thread has chosen last.
+  // CUDA's calls apply to the card that the calling thread has chosen last.
   void Choose() { Keep(cudaSetDevice(number_), "choosing the card"); }
 
   // Keeps the first error. A broken contract fails a CHECK, unless the card has failed before: then
@@ -47,7 +47,7 @@ class Card {
         absl::InternalError(absl::StrCat(ToString(), ", ", operation, ": ", ErrorText(error)));
   }
 
-  // The same for a library's error.
+  // As above, for the error of a library.
   void Keep(const absl::Status& error) {
     MutexLock lock(&mutex_);
     if (!failure_.ok()) return;
@@ -113,7 +113,7 @@ class CudaStream final : public DeviceStream {
   CudaStream(Card* card, cudaStream_t stream) : card_(card), stream_(stream) {}
   ~CudaStream() override {
     card_->Choose();
-    // A stream that is destroyed would run on beside whoever frees its memory.
+    // Without this wait, operations of the stream could still run while their memory is freed.
     card_->Keep(cudaStreamSynchronize(stream_), "ending a stream");
     card_->Keep(cudaStreamDestroy(stream_), "destroying a stream");
   }
@@ -136,7 +136,7 @@ class CudaStream final : public DeviceStream {
         reinterpret_cast<const void*>(launch.entry),
         dim3(launch.grid.x, launch.grid.y, launch.grid.z),
         dim3(launch.block.x, launch.block.y, launch.block.z),
-        // It copies the arguments and writes to none of them.
+        // CUDA copies the arguments and writes to none of them.
         const_cast<void**>(launch.args), static_cast<size_t>(launch.shared_bytes), stream_);
     Keep(error, launch.signature);
   }
@@ -154,14 +154,14 @@ class CudaStream final : public DeviceStream {
                 "making a stream wait");
   }
 
-  // From now on errors of what is enqueued are those of a capture, and leave the card as it is.
+  // From now on errors of enqueued operations are those of a capture, and the card does not fail.
   void BeginCapture() { captured_ = true; }
-  // Returns the first of them.
+  // Ends the capture. Returns its first error.
   absl::Status EndCapture() {
     captured_ = false;
     return std::exchange(capture_failure_, absl::OkStatus());
   }
-  // The error of an operation of a library.
+  // Keeps the error of a library's operation.
   void Keep(const absl::Status& error) {
     if (!captured_) return card_->Keep(error);
     cudaGetLastError();
@@ -170,8 +170,8 @@ class CudaStream final : public DeviceStream {
   cudaStream_t stream() const { return stream_; }
 
  private:
-  // CUDA would capture a copy from the host, too, and repeat it with what that memory holds by
-  // then.
+  // CUDA would capture a copy from the host, too, and each launch would copy what that memory holds
+  // by then.
   void CheckNotCaptured(absl::string_view operation) const {
     CHECK(!captured_) << operation << " cannot be captured";
   }
@@ -196,7 +196,7 @@ class CudaStream final : public DeviceStream {
 class CudaGraph final : public StreamGraph {
  public:
   CudaGraph(Card* card, cudaGraphExec_t graph) : card_(card), graph_(graph) {}
-  // CUDA frees what still runs when it has ended.
+  // A launch that still runs is not disturbed: CUDA frees its resources when it has ended.
   ~CudaGraph() override {
     card_->Choose();
     card_->Keep(cudaGraphExecDestroy(graph_), "destroying a graph");
@@ -292,12 +292,12 @@ class CudaDevice final : public Device {
     cudaGraphExec_t made = nullptr;
     RETURN_IF_ERROR(Refusal(cudaGraphInstantiate(&made, graph, 0), "making a graph"));
     auto result = std::make_unique<CudaGraph>(&card_, made);
-    // Takes what memory the graph needs now, and not in its first launch.
+    // Allocates the memory that the graph needs now, and not in its first launch.
     RETURN_IF_ERROR(Refusal(cudaGraphUpload(made, captured->stream()), "loading a graph"));
     return result;
   }
 
-  // Without a profiler each of these is a test of a pointer.
+  // Without a profiler each of these only tests a pointer.
   void BeginRange(const char* name) override { nvtxRangePushA(name); }
   void EndRange() override { nvtxRangePop(); }
 
@@ -316,8 +316,8 @@ class CudaDevice final : public Device {
     return card_.failure();
   }
 
-  // The error of a capture. A card does not fail by what it refuses, so it must not be reported
-  // again later.
+  // The error of a capture. A card does not fail when it refuses one, so the error must not be
+  // reported again later.
   absl::Status Refusal(cudaError_t error, absl::string_view operation) {
     if (error == cudaSuccess) return absl::OkStatus();
     cudaGetLastError();
@@ -326,7 +326,7 @@ class CudaDevice final : public Device {
   }
 
   absl::Status OutOfMemory(int64_t bytes) {
-    // The card is none the worse for it, so the error must not be reported again by a later call.
+    // This does not harm the card, so the error must not be reported again by a later call.
     cudaGetLastError();
     ASSIGN_OR_RETURN(const DeviceRoom room, Room());
     return absl::ResourceExhaustedError(
@@ -345,7 +345,7 @@ CardAnswers Ask(int card) {
   cudaRuntimeGetVersion(&answers.program_version);
   cudaDriverGetVersion(&answers.driver_version);
   const cudaError_t error = cudaGetDeviceCount(&answers.num_cards);
-  // CheckCard says it better.
+  // CheckCard has a better message for this.
   if (error == cudaErrorNoDevice) answers.num_cards = 0;
   if (error != cudaSuccess && error != cudaErrorNoDevice) answers.error = ErrorText(error);
   if (error != cudaSuccess || card < 0 || card >= answers.num_cards) return answers;
@@ -366,8 +366,8 @@ CardAnswers Ask(int card) {
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(int card) {
   const CardAnswers answers = Ask(card);
   RETURN_IF_ERROR(CheckCard(answers));
-  // Makes CUDA's state of the card now, which takes a good part of a second, and finds a card that
-  // another program has for itself.
+  // Initialises CUDA's state for the card now, which takes a good part of a second, and finds out
+  // whether another program has the card for itself.
   cudaError_t error = cudaSetDevice(card);
   if (error == cudaSuccess) error = cudaFree(nullptr);
   if (error != cudaSuccess) {

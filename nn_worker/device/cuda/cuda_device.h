@@ -1,11 +1,11 @@
 // The Device of an NVIDIA card, by CUDA's runtime. Every program may link it: without a driver it
 // starts, and NewCudaDevice says what is missing. A build without a toolkit has no_cuda_device.cc
-// in its place.
+// instead.
 //
-// Each failed operation of a card is kept: from then on every wait returns it, with the operation
-// that reported it, which may be a later one than the one that failed. The device is dead then, and
-// the process has to end. What a capture is refused is not kept: the capture returns it, and the
-// card goes on.
+// The first error of a card is kept: from then on every wait returns it, with the operation that
+// reported it, which may be a later one than the one that failed. The device is dead then, and the
+// process has to end. An error during a capture is not kept: the capture returns it, and the card
+// goes on.
 //
 // Thread-safe, as device.h says. Any thread of the process may use any card.
 
@@ -27,8 +27,8 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(int card);
 // The cudaStream_t of a stream that a CudaDevice made, for CUDA's libraries.
 void* CudaStreamOf(DeviceStream* stream);
 
-// Keeps the error of a library's call on that stream as the card's, or of the capture that is being
-// made, unless one was kept before.
+// Keeps the error of a library's call on `stream` unless one was kept before: as the card's error
+// or, during a capture, as that of the capture.
 // REQUIRES: !error.ok()
 void KeepErrorOfCard(DeviceStream* stream, const absl::Status& error);
 

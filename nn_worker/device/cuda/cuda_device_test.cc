@@ -185,7 +185,7 @@ TEST_F(CudaDeviceTest, TellsWhatTheCardHasAndWhatIsFree) {
 
 using CudaDeviceDeathTest = CudaDeviceTest;
 
-// In a process of its own, which the failure spoils.
+// Runs in a process of its own, which cannot use the card after the failure.
 TEST_F(CudaDeviceDeathTest, AFailedKernelEndsTheDevice) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto fail = [this] {

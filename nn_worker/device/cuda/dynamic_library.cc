@@ -7,8 +7,8 @@
 namespace satrap {
 
 absl::StatusOr<DynamicLibrary> DynamicLibrary::Open(const std::string& name) {
-  // Its symbols must not take the place of anybody else's. RTLD_NOW: a library that does not fit is
-  // found out here, and not in the middle of a step.
+  // RTLD_LOCAL: its symbols must not replace those of others. RTLD_NOW: a library that does not fit
+  // is detected here, and not in the middle of a step.
   void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     return absl::FailedPreconditionError(

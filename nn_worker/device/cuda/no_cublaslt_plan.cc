@@ -1,4 +1,4 @@
-// NewCublasLtPlanner of a build without a toolkit.
+// NewCublasLtPlanner for builds without a CUDA toolkit.
 
 #include "nn_worker/device/cuda/cublaslt_plan.h"
 

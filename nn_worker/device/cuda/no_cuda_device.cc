@@ -1,4 +1,4 @@
-// NewCudaDevice of a build without a toolkit.
+// NewCudaDevice for builds without a CUDA toolkit.
 
 #include "common/base/check.h"
 #include "nn_worker/device/cuda/cuda_device.h"

@@ -15,7 +15,7 @@ constexpr int kLanes = 32;
 
 std::string Text(const Dim3& at) { return absl::StrCat("(", at.x, ", ", at.y, ", ", at.z, ")"); }
 
-// As a CHECK at that line of the kernel's source would fail.
+// Fails like a CHECK at that line of the kernel's source.
 [[noreturn]] void Fail(const KernelThread& thread, Site where, const char* rule,
                        const std::string& text) {
   satrap::internal::CheckFailure(rule, where.file, where.line).stream()
@@ -41,8 +41,8 @@ const char* NameOf(WarpOperation operation) {
 
 std::string Place(Site where) { return absl::StrCat(where.file, ":", where.line); }
 
-// Out of line: a fiber may be resumed by another thread of the host for the next block, and a
-// compiler may keep the address of the variable while a function runs.
+// Not inlined: a fiber may be resumed by another thread of the host for the next block, but a
+// compiler may keep the address of the thread's variable while a function runs.
 __attribute__((noinline)) void SetCurrentThread(KernelThread* thread) { current_thread = thread; }
 
 bool SamePlace(Site a, Site b) { return a.line == b.line && absl::string_view(a.file) == b.file; }
@@ -56,7 +56,7 @@ std::string KernelName(const char* signature) {
   if (begin == absl::string_view::npos) return std::string(name);
   name.remove_prefix(begin + kBefore.size());
   name = name.substr(0, name.rfind(']'));
-  // Leave out what all names of kernels have.
+  // Strip what is common to all kernel names.
   return absl::StrReplaceAll(name, {{"satrap::", ""},
                                     {"{anonymous}::", ""},
                                     {"<unnamed>::", ""},
@@ -197,8 +197,9 @@ uint64_t BlockRunner::WarpExchange(WarpOperation operation, uint32_t mask, uint6
   return thread->value;
 }
 
-// Lets the lanes go on whose operation all lanes of their mask have reached; false if none waits. A
-// lane that waits for one that cannot come any more is an error: nothing else could wake it.
+// Resumes the lanes whose operation was reached by all lanes of their mask. Returns false if no
+// lane waits. A lane that waits for one that cannot come any more is an error: nothing else could
+// wake it.
 bool BlockRunner::CompleteWarpOperations(int warp) {
   const int count = LanesOf(warp);
   Thread* const lanes = &threads_[warp * kLanes];
@@ -214,7 +215,7 @@ bool BlockRunner::CompleteWarpOperations(int warp) {
       const int lane = std::countr_zero(rest);
       if (lane >= count || lanes[lane].state != State::kInWarp || lanes[lane].mask != first.mask ||
           lanes[lane].operation != first.operation ||
-          // SyncWarp alone may be split over the branches of a condition.
+          // Only SyncWarp may be called from different branches of a condition.
           (first.operation != WarpOperation::kSync && !SamePlace(lanes[lane].where, first.where))) {
         missing = lane;
       }

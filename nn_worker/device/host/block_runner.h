@@ -1,8 +1,8 @@
 // A BlockRunner runs the blocks of kernels in the thread that calls it, one block at a time. The
 // threads of a block are fibers: one runs until it waits for others (a barrier, a shuffle) or
-// leaves the kernel, then the next one does. All lanes of a warp come as far as they can before the
-// next warp begins, in the order of ExecutionOrder, and another permutation of it after each
-// barrier.
+// threads of a block are fibers: one runs until it waits for others (a barrier, a shuffle) or
+// leaves the kernel, then the next one does. All lanes of a warp run as far as they can before the
+// next warp begins. ExecutionOrder gives the order, with another permutation of it after each
 //
 // Fails a CHECK, with kernel, block, thread and the line in the kernel's source, when
 //   - a thread leaves the kernel while others wait at a barrier,
@@ -37,7 +37,7 @@ class BlockRunner {
   // Runs one block. REQUIRES: launch.block has 1 to 1024 threads
   void Run(const KernelLaunch& launch, Dim3 block_index);
 
-  // The calls of kernel_thread.h, from the kernel's thread that runs.
+  // The calls of kernel_thread.h, which the running thread of the kernel makes.
   void Barrier(Site where);
   uint64_t WarpExchange(WarpOperation operation, uint32_t mask, uint64_t value, int from,
                         Site where);
@@ -49,7 +49,7 @@ class BlockRunner {
   struct Thread : KernelThread {
     State state = State::kNotStarted;
     Fiber* fiber = nullptr;
-    Site where;  // that it waits at
+    Site where;  // where it waits
     WarpOperation operation = WarpOperation::kSync;
     uint32_t mask = 0;
     uint64_t value = 0;  // given; then the result

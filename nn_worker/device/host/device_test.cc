@@ -36,7 +36,7 @@ TEST(HostDeviceTest, NothingRunsBeforeAnEventIsPolled) {
   float* const pinned = device.Pinned<float>(1);
   *pinned = 1;
   device.stream()->CopyIn(pinned, x, 4);
-  *pinned = 2;  // too early, and seen
+  *pinned = 2;  // changed too early, so the copy reads it
   EXPECT_EQ(device.Get(x, 1)[0], 2);
 }
 

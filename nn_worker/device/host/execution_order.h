@@ -30,7 +30,7 @@ class Permutation {
     if (count == 0 || kind_ != ExecutionOrder::kSeeded) return;
     const uint64_t bits = RandomBits(order.seed, salt, static_cast<uint64_t>(count));
     offset_ = static_cast<int64_t>((bits >> 32) % static_cast<uint64_t>(count));
-    // A factor that shares no divisor with count: some are found among any few neighbours.
+    // The factor must share no divisor with count: one is found within a few steps.
     factor_ = 1 + static_cast<int64_t>((bits & 0xffffffff) % static_cast<uint64_t>(count));
     while (std::gcd(factor_, count) != 1) ++factor_;
   }

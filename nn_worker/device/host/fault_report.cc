@@ -36,7 +36,7 @@ void OnFault(int signal, siginfo_t* info, void* context) {
     raise(signal);
     return;
   }
-  // Nothing but the memory of the kernel's own device: that of another may be destroyed meanwhile.
+  // Only memory of the kernel's own device is opened: that of another may be destroyed meanwhile.
   if (current_thread != nullptr) {
     const int interrupted_errno = errno;
     const bool opened = current_thread->block->memory->Open(info->si_addr);

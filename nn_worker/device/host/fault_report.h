@@ -19,8 +19,8 @@ namespace satrap::host {
 
 class GuardedMemory;
 
-// Reports faults in this memory until RemoveFaultReport. Of more than 256 at a time, the faults of
-// the rest stay plain segmentation faults.
+// Reports faults in this memory until RemoveFaultReport. At most 256 memories are watched at a
+// time; faults in any others stay plain segmentation faults.
 void AddFaultReport(const GuardedMemory* memory);
 void RemoveFaultReport(const GuardedMemory* memory);
 

@@ -48,8 +48,8 @@ SatrapStartFiber:
 namespace satrap::host {
 namespace {
 
-// Closed, below each stack: more than the largest frame of a function, which could reach over less
-// without touching it.
+// The closed pages below each stack: more than the largest frame of a function, which could reach
+// beyond fewer pages without touching them.
 constexpr size_t kGuardBytes = 64 * 1024;
 // Kernels need little; the message of a failed check and a sanitizer's frames need most of it.
 // Pages that are never touched cost nothing.
@@ -64,8 +64,9 @@ Fiber::Fiber(void (*body)(void* argument), void* argument)
                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
   CHECK(stack_ != MAP_FAILED) << "no memory for the stack of a kernel's thread";
   CHECK(mprotect(stack_, kGuardBytes, PROT_NONE) == 0);
-  // As SatrapSwitchStack leaves a stack: six registers, of which rbx and r12 are the arguments of
-  // SatrapStartFiber, and its address to return to. The call in it finds the stack aligned to 16.
+  // Builds the stack as SatrapSwitchStack leaves one: six registers, of which rbx and r12 are the
+  // arguments of SatrapStartFiber, and the address of SatrapStartFiber to return to. The call in it
+  // finds the stack aligned to 16.
   void** top = reinterpret_cast<void**>(stack_ + kGuardBytes + kStackBytes);
   *--top = nullptr;
   *--top = nullptr;
@@ -80,8 +81,8 @@ Fiber::Fiber(void (*body)(void* argument), void* argument)
 
 Fiber::~Fiber() {
   if (tsan_fiber_ != nullptr) __tsan_destroy_fiber(tsan_fiber_);
-  // The frames that were left on the stack are poisoned, and what the kernel maps here next would
-  // be.
+  // Frames that were left on the stack are poisoned, and without this whatever is mapped here next
+  // would be poisoned too.
   if (__asan_unpoison_memory_region != nullptr) {
     __asan_unpoison_memory_region(stack_, kGuardBytes + kStackBytes);
   }

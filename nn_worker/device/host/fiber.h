@@ -1,6 +1,6 @@
-// A Fiber is a stack that a thread switches to and back from, for x86-64. AddressSanitizer and
-// ThreadSanitizer are told of each switch, if the program has one of them. The stack ends at 64
-// KiB of closed pages, so an overflow is a segmentation fault.
+// A Fiber is a stack that a thread switches to and back from, for x86-64. Each switch is reported
+// to AddressSanitizer or ThreadSanitizer, if the program has one of them. The stack ends at 64 KiB
+// of closed pages, so an overflow is a segmentation fault.
 //
 // Thread-compatible. One thread after another may resume a fiber; code on it must not keep the
 // address of a thread-local variable across Suspend.
@@ -34,7 +34,7 @@ class Fiber {
   char* stack_;  // the closed pages, then the stack
   void* stack_pointer_ = nullptr;
   void* resumer_stack_pointer_ = nullptr;
-  // What the sanitizers keep of the two stacks.
+  // State that the sanitizers keep for the two stacks.
   void* fake_stack_ = nullptr;
   void* resumer_fake_stack_ = nullptr;
   const void* resumer_bottom_ = nullptr;

@@ -63,7 +63,7 @@ TEST(FiberTest, ManyFibersComeAndGo) {
   }
 }
 
-// Frames that touch their lowest byte alone: four of them reach 32 KiB beyond a stack. Not inlined,
+// Each frame touches only its lowest byte: four of them reach 32 KiB beyond a stack. Not inlined,
 // because one frame for several calls would reach over the guard.
 [[gnu::noinline]] int Deep(int depth) {
   volatile char frame[40 * 1024];

@@ -21,7 +21,8 @@ constexpr unsigned char kNanByte = 0xff;
 
 int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// The guards belong to the program's own checks, which look at them with memory open.
+// Reads the guards, with their pages open; AddressSanitizer, for which they are poisoned, must not
+// object.
 __attribute__((no_sanitize("address"))) bool GuardIntact(const char* begin, const char* end) {
   for (const char* p = begin; p < end; ++p) {
     if (static_cast<unsigned char>(*p) != kNanByte) return false;

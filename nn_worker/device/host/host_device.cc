@@ -21,8 +21,8 @@
 namespace satrap {
 namespace {
 
-// What operations open of device memory is closed again at the end of a poll, which costs system
-// calls, so a poll runs more than one operation.
+// Device memory that operations open is closed again at the end of a poll. That costs system calls,
+// so a poll runs more than one operation.
 constexpr int kOperationsPerPoll = 64;
 // A card's queue is bounded, too: a call then waits for room.
 constexpr size_t kMaxEnqueued = 4096;
@@ -40,7 +40,7 @@ struct Point {
   bool reached = false;
 };
 struct EventState {
-  std::shared_ptr<Point> last;  // recorded; null if none was
+  std::shared_ptr<Point> last;  // the last one recorded; null if none was
 };
 
 struct Operation {
@@ -53,10 +53,10 @@ struct Operation {
 
 using Queue = std::deque<Operation>;
 
-// A launch outlives its call, and so do its arguments.
+// A launch runs after its call has returned, so it keeps a copy of the arguments.
 struct StoredLaunch {
   explicit StoredLaunch(const KernelLaunch& given) : launch(given) {
-    // Each argument at a multiple of 16, more than any of them asks for.
+    // Each argument is at a multiple of 16, which is enough for all of them.
     for (int i = 0; i < given.num_args; ++i) {
       offsets.push_back(bytes.size() * sizeof(Chunk));
       bytes.resize(bytes.size() + (given.arg_bytes[i] + sizeof(Chunk) - 1) / sizeof(Chunk));
@@ -288,12 +288,13 @@ void HostDevice::LaunchGraph(Queue* queue, const std::vector<Operation>& operati
   for (const Operation& operation : operations) Enqueue(queue, operation.run);
 }
 
-// A card refuses these, or would repeat them with what lay in the host's memory at the time.
+// In a capture a card refuses these calls, or would repeat them with what the host's memory holds
+// by then.
 void HostDevice::CheckNotCaptured(const Queue* queue, const char* call) const {
   CHECK(queue != capturing_) << call << " cannot be captured";
 }
 
-// Other threads may.
+// Other threads may make these calls.
 void HostDevice::CheckNotCapturing(const char* call) const {
   CHECK(capturing_ == nullptr || capturing_thread_ != std::this_thread::get_id())
       << call << " while the same thread captures a stream: a card refuses it";

@@ -4,8 +4,8 @@
 // An operation runs as late as the contract of device_stream.h allows: while an event is polled, a
 // stream is destroyed, or too many operations are enqueued. They then run in the caller's thread,
 // in an order of streams that ExecutionOrder decides, and only then is device memory accessible. So
-// the host never sees a result that it has not waited for, and an order between streams that
-// nothing enforces does not come about by itself.
+// the host never sees a result that it has not waited for, and streams do not happen to run in an
+// order that nothing enforces.
 //
 // REQUIRES: pinned pointers lie in memory from AllocatePinned; memory is freed when nothing is
 // enqueued. Fails a CHECK otherwise, as for everything that block_runner.h and guarded_memory.h

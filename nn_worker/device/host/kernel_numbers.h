@@ -1,7 +1,7 @@
 // The conversions and functions of numbers of kernel.h for the host. Part of kernel_dialect.h.
 //
-// A product that is added to something is rounded twice here, unless it is written as Fma; nvcc
-// makes one fused operation of it where it can. So results agree to rounding, not to the bit.
+// A product that is added to something is rounded twice here, unless it is written as Fma, but nvcc
+// fuses the two operations where it can. So results agree to rounding, not to the bit.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_HOST_KERNEL_NUMBERS_H_
 #define SATRAP_NN_WORKER_DEVICE_HOST_KERNEL_NUMBERS_H_
@@ -42,7 +42,7 @@ inline double Sqrt(double x) { return std::sqrt(x); }
 inline double Tanh(double x) { return std::tanh(x); }
 inline double Abs(double x) { return std::fabs(x); }
 inline double Fma(double x, double y, double z) { return std::fma(x, y, z); }
-// As CUDA's: of a NaN and a number, the number.
+// As in CUDA, the result for a NaN and a number is the number.
 inline float Min(float x, float y) { return std::fmin(x, y); }
 inline float Max(float x, float y) { return std::fmax(x, y); }
 inline double Min(double x, double y) { return std::fmin(x, y); }

@@ -1,8 +1,8 @@
 // One thread of a running kernel, as the kernel sees it through kernel_dialect.h, and the calls
 // that need its block. Called from kernels alone.
 //
-// A broken contract is the end of the process, with one message that names the rule, the source's
-// line, kernel, block and thread.
+// A broken contract ends the process, with one message that names the rule, the source's line,
+// kernel, block and thread.
 //
 // Thread-safe: a call concerns the block that runs in the calling thread.
 
@@ -41,8 +41,8 @@ struct KernelThread {
   int lane = 0;    // number % 32
 };
 
-// The kernel's thread that runs in this thread of the host; null outside kernels. A fiber has no
-// arguments of its own to carry it in.
+// The kernel thread that runs in this thread of the host; null outside kernels. It is a variable
+// because the functions that kernels call do not get it as an argument.
 inline constinit thread_local KernelThread* current_thread = nullptr;
 
 enum class WarpOperation { kSync, kShuffle, kShuffleDown, kShuffleXor, kVote };
@@ -50,9 +50,9 @@ enum class WarpOperation { kSync, kShuffle, kShuffleDown, kShuffleXor, kVote };
 // Returns when all threads of the block have called it.
 void Barrier(Site where);
 
-// Returns when all lanes of `mask` have called it: the `value` of lane `from`, or, for kVote, the
-// bits of the lanes whose value is not 0. All bits are set if `mask` does not name lane `from`: a
-// NaN.
+// Waits until all lanes of `mask` have called it. Returns the `value` of lane `from` or, for kVote,
+// one bit for each lane, set if its value is not 0. If `mask` does not name lane `from`, all bits
+// are set: a NaN.
 uint64_t WarpExchange(WarpOperation operation, uint32_t mask, uint64_t value, int from, Site where);
 
 // The block's array of `bytes` bytes that belongs to `site`, aligned to 16. NaN at first.

@@ -19,10 +19,10 @@
 namespace satrap {
 namespace {
 
-// Under AddressSanitizer an access to a guard is reported by it, before the access.
+// Under AddressSanitizer that reports an access to a guard first.
 constexpr char kGuardWrite[] = "wrote past the end|AddressSanitizer";
 
-// The fork of a death test has one thread: so has its device, which it makes itself.
+// A death test's fork has only one thread, so its device has one, too, and is made in the fork.
 template <auto kKernel, typename... Args>
 void RunKernel(Dim3 grid, Dim3 block, int64_t elements, Args... args) {
   TestDevice device;
@@ -36,11 +36,11 @@ SATRAP_KERNEL void UnderrunKernel(float* y) { y[-static_cast<int64_t>(ThreadInde
 SATRAP_KERNEL void ReadKernel(float* y, int64_t at) { y[0] = y[at]; }
 
 TEST(PlantedFaultDeathTest, OverrunOfDeviceMemory) {
-  // Into the closed page after the allocation: the thread that did it is named.
+  // Writes into the closed page after the allocation: the message names the thread that did it.
   EXPECT_DEATH(RunKernel<OverrunKernel>({2}, {16}, 16, 17),
                "kernels_stay_within_device_memory .*kernel OverrunKernel, block \\(1, 0, 0\\), "
                "thread \\(0, 0, 0\\) wrote 0 bytes past the end of an allocation of 64 bytes");
-  // Into the bytes to which its size is rounded.
+  // Writes into the bytes by which the allocation's size is rounded up.
   EXPECT_DEATH(RunKernel<OverrunKernel>({1}, {16}, 15, 16), kGuardWrite);
   EXPECT_DEATH(RunKernel<UnderrunKernel>({1}, {16}, 16),
                "wrote before the beginning|AddressSanitizer");
@@ -101,7 +101,8 @@ TEST(PlantedFaultDeathTest, MemoryOfAnotherDevice) {
       "PointerKernel.* read byte 0 of an allocation of 64 bytes");
 }
 
-// A system call that failed has left its reason there, and an access to memory may lie in between.
+// A failed system call has left its error in errno. The access to memory between it and the reader
+// of errno faults, but must not change errno.
 SATRAP_KERNEL void ErrnoKernel(float* y) {
   errno = ENOENT;
   y[0] = 1;
@@ -115,7 +116,7 @@ TEST(PlantedFaultTest, AFirstAccessLeavesErrnoAsItWas) {
   EXPECT_EQ(device.Get(y, 2)[1], ENOENT);
 }
 
-// The handler of faults leaves a signal that a process sends to whom it was meant for.
+// The fault handler passes on a signal that was sent by a process.
 TEST(PlantedFaultDeathTest, ASignalThatIsSentEndsTheProcess) {
   const auto ended = [](int status) {
     if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGSEGV;
@@ -206,7 +207,7 @@ SATRAP_KERNEL void TreeKernel(const float* x, float* y) {
   if (i == 0) y[BlockIndex().x] = sums[0];
 }
 
-// In how many of the orders the sums of three blocks are right.
+// The number of orders in which the sums of three blocks are right.
 template <auto kKernel>
 int RightOrders() {
   int right = 0;

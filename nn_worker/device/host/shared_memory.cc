@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kGuardBytes = 64;
 constexpr int64_t kAlignment = 64;
-// A kernel that declares so many arrays in 48 KiB does something else than kernels do.
+// No real kernel declares this many arrays in 48 KiB.
 constexpr int64_t kMaxArrays = 64;
 constexpr int64_t kStorageBytes = kSharedBytes + kMaxArrays * (kGuardBytes + kAlignment);
 constexpr unsigned char kNanByte = 0xff;

@@ -13,7 +13,7 @@
 
 namespace satrap::host {
 
-// What a card gives to a kernel that does not ask for more.
+// The shared memory that a card gives to a kernel that does not ask for more.
 inline constexpr int64_t kSharedBytes = 48 * 1024;
 
 class SharedMemory {

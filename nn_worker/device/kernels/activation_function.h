@@ -8,7 +8,7 @@
 
 namespace satrap {
 
-// Only exp of a value that is not positive, which cannot overflow.
+// Calls exp only for values that are not positive, so it cannot overflow.
 SATRAP_DEVICE inline float Sigmoid(float x) {
   if (x >= 0) return 1.0f / (1.0f + Exp(-x));
   const float e = Exp(x);

@@ -35,7 +35,7 @@ struct BatchNormStats {
 
 // sums: [2 cols + 1] = [sum x | sum x^2 | rows].
 void SumMoments(DeviceStream* stream, ConstValues x, double* partials, double* sums);
-// From the sums of SumMoments, of one rank or added up over all.
+// Computes mean and inverse_std from the sums of SumMoments, of one rank or added up over all.
 void MomentsToStats(DeviceStream* stream, const double* sums, int64_t cols, float epsilon,
                     float* mean, float* inverse_std);
 // y = (x - mean) * gamma * inverse_std + beta.

@@ -7,7 +7,7 @@
 namespace satrap {
 namespace {
 
-// The values of a row of B that a group of Y needs, one access where they are neighbours.
+// Loads the values of a row of B that a group of Y needs, in one access where they are neighbours.
 SATRAP_DEVICE Group LoadColumns(const RowMatrices& b, int64_t sample, int64_t at, int64_t left) {
   if (b.col_stride == 1) return LoadGroup(b.values, sample, at, left);
   Group group = {};

@@ -1,4 +1,4 @@
-// Products of the small matrices of each sample, as attention and crossings of fields make them:
+// Products of the small matrices of each sample, for attention and for crossings of fields:
 //
 //   Y_m = scale * A_m B_m, or Y_m += with `add`, for each sample and each m < count
 //

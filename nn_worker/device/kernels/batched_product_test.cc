@@ -80,7 +80,7 @@ Result Product(TestDevice* device, const Shape& shape, int variant) {
   return result;
 }
 
-// Also what lies between the matrices, which stays.
+// Compares the values between the matrices, too, which must not change.
 TEST_P(KernelTest, ProductsOfEachSampleAreThoseOfALoop) {
   for (const Shape& shape : kShapes) {
     for (int variant = 0; variant < 16; ++variant) {

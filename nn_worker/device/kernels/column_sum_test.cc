@@ -40,7 +40,7 @@ TEST_P(KernelTest, ColumnSumsHaveTheSameBitsInEveryOrder) {
   EXPECT_EQ(Sums(&device_, x, 5000, 40, 40), Sums(&forward, x, 5000, 40, 40));
 }
 
-// A grid has at most 65535 rows of blocks. All rows are one here, so that they fit into memory.
+// A grid has at most 65535 rows of blocks. All rows are the same value in memory, so that they fit.
 TEST(ColumnSumTest, ThereMayBeMoreRowsThanAGridTakes) {
   TestDevice device;
   const int64_t rows = 65536 * kColumnSumRows + 3;

@@ -6,7 +6,7 @@
 namespace satrap {
 namespace {
 
-// The wider of the two types fills the 16 bytes of an access, the other one half or a quarter.
+// The values of an access: the wider type fills its 16 bytes, the other one half or a quarter.
 template <typename From, typename To>
 constexpr int kLanes = kVecLanes<From> < kVecLanes<To> ? kVecLanes<From> : kVecLanes<To>;
 

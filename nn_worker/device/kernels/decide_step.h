@@ -1,4 +1,4 @@
-// Decides a step of which the sums over all ranks are known (Backend::DecideStep).
+// Decides a step whose sums over all ranks are known (Backend::DecideStep).
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_DECIDE_STEP_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_DECIDE_STEP_H_

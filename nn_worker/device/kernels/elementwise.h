@@ -1,5 +1,5 @@
-// How kernels divide the elements of matrices among threads: in groups of N neighbours of a row,
-// which a thread loads and stores at once. For kernel sources.
+// Divides the elements of matrices among the threads of a kernel: in groups of N neighbours of a
+// row, which a thread loads and stores at once. For kernel sources.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_
@@ -34,7 +34,7 @@ inline ElementwiseShape ShapeOf(int64_t rows, int64_t groups,
           {static_cast<uint32_t>(x), static_cast<uint32_t>(y)}};
 }
 
-// body(row, group) for each, once, by some thread of the grid.
+// Calls body(row, group) once for each group, in some thread of the grid.
 template <typename Body>
 SATRAP_DEVICE void ForEachGroup(int64_t rows, int64_t groups, Body body) {
   const Dim3 block = BlockIndex(), thread = ThreadIndex(), size = BlockSize(), grid = GridSize();
@@ -48,14 +48,15 @@ SATRAP_DEVICE void ForEachGroup(int64_t rows, int64_t groups, Body body) {
   }
 }
 
-// Columns are taken in groups of 4. A group is one access where the rows are aligned, and its
-// values have the same order everywhere else, so the bits of a sum do not depend on alignment.
+// Columns are taken in groups of 4. A group is one access where the rows are aligned. Elsewhere its
+// values are taken in the same order, so the bits of a sum do not depend on alignment.
 inline constexpr int kGroup = 4;
 using Group = Vec<float, kGroup>;
 
 constexpr int64_t GroupsOf(int64_t cols) { return (cols + kGroup - 1) / kGroup; }
 
-// The values at p; 0 from `count` on, which is how many are left in the row. `aligned`: to 4 values
+// Loads the values at p. `count` is how many are left in the row; lanes from there on get 0.
+// `aligned`: p is aligned to 4 values.
 template <typename T>
 SATRAP_DEVICE Group LoadGroup(const T* p, int64_t count, bool aligned) {
   Group group = {};

@@ -1,5 +1,5 @@
-// The inputs of a network from rows of tables and the indices of its features: one launch for all
-// features of a part. The formulas are those of common/batch/pooling.h.
+// Makes the inputs of a network from rows of tables and the indices of its features, in one launch
+// for all features of a part. The formulas are those of common/batch/pooling.h.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_GATHER_POOL_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_GATHER_POOL_H_
@@ -18,7 +18,7 @@ struct GatherTarget {
   int64_t table_stride;     // from one row to the next
   int32_t width;            // values
   int32_t max_length;       // of kNone; 1 otherwise
-  RowPooling pooling;       // kSum of one row a sample
+  RowPooling pooling;       // kSum if each sample has one row
   ElementType type;         // of `out`
   bool aligned;             // the segments of all rows and samples begin at multiples of 4 values
   const uint32_t* rows;     // [num_ids], numbers of rows; null: sample s gets row s

@@ -24,7 +24,8 @@ struct Feature {
   int64_t out_values() const { return max_length * width; }
 };
 
-// 0 to 4 ids a sample, or one each without offsets.
+// A feature with 0 to 4 ids per sample if `jagged`, and otherwise with one each and without
+// offsets.
 Feature RandomFeature(RowPooling pooling, int32_t column, int32_t width, bool jagged,
                       bool weighted) {
   Feature feature{pooling, column, width, {}, {}, {}};

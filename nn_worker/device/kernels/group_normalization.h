@@ -1,10 +1,10 @@
 // Softmax and normalisation within groups of `width` neighbouring values of each row, and their
 // gradients. The formulas are those of nn_worker/backend/interaction_operations.h.
 //
-// A group is summed by LanesOf(width) lanes (warp_sum.h), each of which takes every so-many-th
-// value in turn, and the lanes' sums by a tree: the bits depend on the group's values alone.
-// Softmax sums in f32, as the gradients do, and Normalize in f64, since a mean far from 0 would
-// swamp differences in f32. `width` divides cols everywhere, and y does not overlap x.
+// A group is summed by LanesOf(width) lanes (warp_sum.h): each lane sums every LanesOf(width)-th
+// value, and a tree sums the lanes' sums. So the bits depend on the group's values alone. Softmax
+// sums in f32, as the gradients do, but Normalize sums in f64, since a mean far from 0 would swamp
+// differences in f32. `width` divides cols everywhere, and y does not overlap x.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_GROUP_NORMALIZATION_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_GROUP_NORMALIZATION_H_

@@ -11,7 +11,7 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kRows = 13, kGroups = 3;
-// Groups of one lane, of several, and of a whole warp, whole or not.
+// Groups of one lane, of several lanes, and of a whole warp, which the values fill evenly or not.
 constexpr int64_t kWidths[] = {1, 4, 5, 33, 130};
 
 double SumOf(const std::vector<double>& values) {

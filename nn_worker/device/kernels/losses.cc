@@ -68,7 +68,7 @@ SATRAP_KERNEL void SampleLossKernel(SampleLossArgs args, double* partials) {
   double loss = 0, total = 0;
   for (int64_t i = piece.begin + ThreadIndex().x; i < piece.end; i += kThreads) {
     float* const gradient = args.gradients + i * args.gradient_stride;
-    // Left out, not multiplied by 0: a masked label may be NaN.
+    // Skipped rather than multiplied by 0, because a masked label may be NaN.
     if (ValueOf(args.mask, i) == 0) {
       *gradient = 0;
       continue;
@@ -115,7 +115,7 @@ SATRAP_DEVICE float SoftmaxOfRow(const Row& row, ScoreAt score_at) {
     const float own = c == row.positive ? row.scaled : 0;
     row.gradients[c] = score_at(c, &z) ? Exp(z - largest) * factor - own : 0;
   }
-  // The largest term is 1, so the sum is not below.
+  // The largest term is 1, so the sum is at least 1.
   return Log1p(sum - 1) + largest - positive;
 }
 
@@ -167,7 +167,7 @@ SATRAP_KERNEL void SoftmaxLossKernel(SoftmaxLossArgs args, int lanes, double* pa
   StorePartials(loss, total, partials);
 }
 
-// rows[2 i] = weight l of sample i, rows[2 i + 1] = its weight.
+// rows[2 i] = the weighted loss of sample i, rows[2 i + 1] = its weight.
 template <CandidateLossKind kKind>
 SATRAP_KERNEL void CandidateLossKernel(CandidateLossArrays args, int lanes, double* rows) {
   const float scale = args.control->gradient_scale;
@@ -216,7 +216,7 @@ SATRAP_KERNEL void PairLossKernel(PairLossArgs args, double* partials, float* sl
     const uint32_t* const pair = args.pairs + m * args.pair_stride;
     const float weight = ValueOf(args.weights, m);
     const float x = ValueOf(args.scores, pair[1]) - ValueOf(args.scores, pair[0]);
-    // With the exponential of a number that is not positive, which cannot overflow.
+    // Uses only the exponential of a number that is not positive, which cannot overflow.
     const float e = Exp(-Abs(x));
     loss += weight * ((x < 0 ? 0 : x) + Log1p(e));
     total += weight;

@@ -158,7 +158,7 @@ StepControl* PutControl(TestDevice* device, float gradient_scale) {
   return device->Put(std::vector<StepControl>{control});
 }
 
-// With `classes` logits a sample; a masked sample has a label that is none.
+// Runs the loss with `classes` logits per sample. Masked samples have a label that is no class.
 Result LoseClasses(TestDevice* device, const std::vector<float>& logits,
                    const std::vector<float>& labels, const std::vector<float>& weights,
                    const std::vector<float>& mask, int64_t classes, float gradient_scale) {
@@ -175,7 +175,7 @@ Result LoseClasses(TestDevice* device, const std::vector<float>& logits,
   return {device->Get(sums, 2), device->Get(gradients, n * classes)};
 }
 
-// One class, fewer than a warp has lanes, and more.
+// Runs with one class, with fewer classes than a warp has lanes, and with more.
 TEST_P(KernelTest, ClassesAreThoseOfALoop) {
   for (const int64_t classes : {1, 3, 10, 200}) {
     const int64_t n = 1100;
@@ -254,7 +254,7 @@ CandidateInputs InputsOf(const Candidates& of) {
   return in;
 }
 
-// By a plain loop, times a gradient scale of 8.
+// The expected result, by a plain loop, with a gradient scale of 8.
 Result ExpectedOf(const Candidates& of, const CandidateInputs& in) {
   Result want = {std::vector<double>(2, 0), std::vector<float>(in.scores.size(), 0)};
   for (int64_t i = 0; i < of.samples; ++i) {
@@ -309,7 +309,8 @@ Result LoseCandidates(TestDevice* device, const Candidates& of, const CandidateI
   return {device->Get(sums, 2), device->Get(gradients, n * columns)};
 }
 
-// One column, fewer than a warp has lanes, and more; more samples than a piece has.
+// Runs with one column, with fewer columns than a warp has lanes, and with more, and with more
+// samples than a piece has.
 TEST_P(KernelTest, CandidatesAreThoseOfALoop) {
   const auto softmax = CandidateLossKind::kSoftmax, logistic = CandidateLossKind::kLogistic;
   for (const Candidates& of :
@@ -326,7 +327,7 @@ TEST_P(KernelTest, CandidatesAreThoseOfALoop) {
     for (size_t i = 0; i < want.dlogits.size(); ++i) {
       ASSERT_NEAR(got.dlogits[i], want.dlogits[i], 1e-4)
           << of.samples << " x " << of.columns << ", value " << i;
-      // Exactly: those of masked samples and of columns that do not count.
+      // Gradients of masked samples and of columns that do not count must be exactly 0.
       if (want.dlogits[i] == 0) {
         ASSERT_EQ(got.dlogits[i], 0) << i;
       }
@@ -375,7 +376,8 @@ Result LosePairs(TestDevice* device, const std::vector<float>& scores,
   return {device->Get(sums, 2), device->Get(gradients, n)};
 }
 
-// Samples of many pairs, of one and of none; more samples and pairs than a block takes at once.
+// Samples with many pairs, with one and with none; more samples and pairs than a block takes at
+// once.
 TEST_P(KernelTest, PairsAreThoseOfALoop) {
   for (const int64_t n : {2, 300, 600}) {
     auto scores = RandomValues(n, 1);

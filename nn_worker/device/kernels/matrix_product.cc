@@ -13,7 +13,7 @@ constexpr int kTileK = 16;
 constexpr int64_t kMaxGridYZ = 65535;
 
 // The tile of c that a block computes: kDown x kAcross threads, with kRows x kCols outputs each,
-// that many rows and columns apart.
+// which are kDown rows and kAcross columns apart.
 template <int kDownThreads, int kAcrossThreads, int kRowsEach, int kColsEach>
 struct Tile {
   static_assert(kDownThreads * kAcrossThreads == kThreads);
@@ -54,7 +54,7 @@ SATRAP_KERNEL void ProductKernel(MatrixProduct product, int64_t piece_terms, flo
                               product.b.row_stride};
   for (int64_t first_col = static_cast<int64_t>(BlockIndex().y) * T::kWidth; first_col < c.cols;
        first_col += static_cast<int64_t>(GridSize().y) * T::kWidth) {
-    // Without terms there is one piece all the same, whose sums are 0.
+    // Even without terms there is one piece, whose sums are 0.
     for (int64_t piece = BlockIndex().z; piece == 0 || piece * piece_terms < product.k;
          piece += GridSize().z) {
       const int64_t left = product.k - piece * piece_terms;

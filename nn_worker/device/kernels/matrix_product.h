@@ -47,8 +47,8 @@ inline int64_t ProductPartials(int64_t rows, int64_t cols, int64_t k) {
 
 // c = activation(a b + bias), or c += with `add`.
 void Multiply(DeviceStream* stream, const MatrixProduct& product);
-// The same with k cut into pieces, which fill the card where c is small and k is large. REQUIRES:
-// no bias, activation or add; c is f32, without gaps
+// As Multiply, with k cut into pieces, so that the card is full where c is small and k is large.
+// REQUIRES: no bias, activation or add; c is f32, without gaps
 //   partials: [ProductPartials(c.rows, c.cols, k)], overwritten
 void MultiplyInPieces(DeviceStream* stream, const MatrixProduct& product, float* partials);
 

@@ -13,7 +13,7 @@ namespace {
 struct Shape {
   int64_t rows, cols, k;
 };
-// Just below, at and above the sizes of tiles, of wide and narrow ones; one output; no terms.
+// Sizes just below, at and above those of tiles, wide and narrow; one output; no terms.
 constexpr Shape kShapes[] = {{1, 1, 1},    {63, 64, 16}, {65, 65, 17}, {130, 9, 33},
                              {129, 8, 15}, {5, 1, 40},   {3, 70, 0},   {2, 3, 2500}};
 constexpr int64_t kGap = 3;
@@ -28,7 +28,7 @@ double ElementOf(const std::vector<float>& m, bool transposed, int64_t stride, i
   return transposed ? m[j * stride + i] : m[i * stride + j];
 }
 
-// a b for random factors, as they are or transposed, with gaps between rows.
+// The product a b of random factors, stored as they are or transposed, with gaps between rows.
 Result Product(TestDevice* device, const Shape& shape, bool transpose_a, bool transpose_b,
                bool in_pieces) {
   const auto [rows, cols, k] = shape;
@@ -81,7 +81,7 @@ TEST_P(KernelTest, BiasActivationAndAddComeAfterTheSum) {
   float* const c = device_.Put(std::vector<float>{100, 100, 100, 100});
   MatrixProduct product = {FactorOf(MatrixOf(x, 2, 2)), FactorOf(MatrixOf(x, 2, 2)),
                            MatrixOf(c, 2, 2), 2};
-  // The square is {7, -6, -9, 22}.
+  // The matrix at x, multiplied by itself, is {7, -6, -9, 22}.
   product.bias = bias;
   product.activation = Activation::kRelu;
   Multiply(device_.stream(), product);

@@ -15,7 +15,7 @@ SATRAP_KERNEL void ScaleKernel(float factor, ConstValues x, Values y, bool add) 
   });
 }
 
-// What MultiplyValues takes b for.
+// The shape of b in MultiplyValues.
 enum class FactorShape : int32_t { kSame, kOneARow, kEachGroup };
 
 SATRAP_KERNEL void MultiplyKernel(ConstValues a, ConstValues b, FactorShape shape, Values y,

@@ -19,9 +19,8 @@ void ScaleValues(DeviceStream* stream, float factor, ConstValues x, Values y, bo
 //      group of `width` values of every row. REQUIRES: `width` divides cols
 void MultiplyValues(DeviceStream* stream, ConstValues a, ConstValues b, Values y, bool add);
 
-// Each row of x is a matrix (x.cols / width, width), stored by rows; that of y becomes its
-// transpose,
-// or the transpose is added to it.   x, y: (n, cols)
+// Each row of x is a matrix (x.cols / width, width), stored by rows. The same row of y becomes its
+// transpose or, with `add`, the transpose is added to it.   x, y: (n, cols)
 void TransposeRows(DeviceStream* stream, ConstValues x, int64_t width, Values y, bool add);
 
 }  // namespace satrap

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kRows = 9, kCols = 24, kWidth = 6, kGap = 3;
 
-// A matrix with NaN between its rows, where `aligned` says how they begin.
+// The same matrix on the host and on the device, where there are NaN between its rows.
 struct Twin {
   std::vector<float> host;  // without gaps
   Values device;

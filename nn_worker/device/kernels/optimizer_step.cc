@@ -1,5 +1,6 @@
 #include "nn_worker/device/kernels/optimizer_step.h"
 
+#include "common/numeric/optimizer_formulas.h"
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
 #include "nn_worker/device/kernels/value_access.h"
@@ -16,49 +17,46 @@ struct Step {
   float lr;
 };
 
+SATRAP_DEVICE inline formula::AdamConstants AdamConstantsOf(const Step& step) {
+  return {step.lr,           step.rule.beta1,          step.rule.beta2,
+          step.rule.epsilon, step.control.correction1, step.control.correction2};
+}
+
 // Each updates a value `w` and its slots a, b, c by the normalised gradient g.
 struct Sgd {
   SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float&, float&, float&) {
-    w -= step.lr * g;
+    formula::Sgd(step.lr, g, w);
   }
 };
 
 struct Adagrad {
   SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& a, float&, float&) {
-    a += g * g;
-    w -= step.lr * g / (Sqrt(a) + step.rule.epsilon);
+    formula::Adagrad(step.lr, step.rule.epsilon, g, w, a);
   }
 };
 
 struct Adam {
   SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& m, float& v,
                                    float&) {
-    m = step.rule.beta1 * m + (1 - step.rule.beta1) * g;
-    v = step.rule.beta2 * v + (1 - step.rule.beta2) * g * g;
-    w -= step.lr * (m / step.control.correction1) /
-         (Sqrt(v / step.control.correction2) + step.rule.epsilon);
+    formula::Adam(AdamConstantsOf(step), g, w, m, v);
   }
 };
 
 struct MomentumRateInside {
   SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& m, float&, float&) {
-    m = step.rule.mu * m - step.lr * g;
-    w += m;
+    formula::MomentumRateInside(step.lr, step.rule.mu, g, w, m);
   }
 };
 
 struct MomentumRateOutside {
   SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& m, float&, float&) {
-    m = step.rule.mu * m + (1 - step.rule.dampening) * g;
-    w -= step.lr * m;
+    formula::MomentumRateOutside(step.lr, step.rule.mu, 1 - step.rule.dampening, g, w, m);
   }
 };
 
 struct Nesterov {
   SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& m, float&, float&) {
-    const float before = m;
-    m = step.rule.mu * before - step.lr * g;
-    w += (1 + step.rule.mu) * m - step.rule.mu * before;
+    formula::Nesterov(step.lr, step.rule.mu, g, w, m);
   }
 };
 
@@ -86,26 +84,18 @@ struct RmsProp {
 struct Adadelta {
   SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& a, float& u,
                                    float&) {
-    const OptimizerRule& rule = step.rule;
-    a = rule.rho * a + (1 - rule.rho) * g * g;
-    const float d = g * Sqrt(u + rule.epsilon) / Sqrt(a + rule.epsilon);
-    u = rule.rho * u + (1 - rule.rho) * d * d;
-    w -= step.lr * d;
+    formula::Adadelta(step.lr, step.rule.rho, step.rule.epsilon, g, w, a, u);
   }
 };
 
 struct AmsGrad {
   SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& m, float& v,
                                    float& largest) {
-    m = step.rule.beta1 * m + (1 - step.rule.beta1) * g;
-    v = step.rule.beta2 * v + (1 - step.rule.beta2) * g * g;
-    largest = largest > v ? largest : v;
-    w -= step.lr * (m / step.control.correction1) /
-         (Sqrt(largest / step.control.correction2) + step.rule.epsilon);
+    formula::AmsGrad(AdamConstantsOf(step), g, w, m, v, largest);
   }
 };
 
-// Why in this form: cpu_optimizer.cc.
+// cpu_optimizer.cc says why the rule has this form.
 struct Ftrl {
   SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& z, float& n,
                                    float&) {
@@ -126,9 +116,8 @@ struct Ftrl {
 
 struct Ftml {
   SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& v, float&, float&) {
-    v = step.rule.beta2 * v + (1 - step.rule.beta2) * g * g;
     const float rate = step.lr * (1 - step.rule.beta1) / step.control.correction1;
-    w -= rate * g / (Sqrt(v / step.control.correction2) + step.rule.epsilon);
+    formula::Ftml(rate, step.rule.beta2, step.rule.epsilon, step.control.correction2, g, w, v);
   }
 };
 
@@ -136,8 +125,8 @@ SATRAP_DEVICE inline int64_t EndOf(const RoundedWeights& copy) {
   return copy.begin + copy.values.rows * copy.values.cols;
 }
 
-// Stores the group of w that begins at `at`. A parameter begins where a group does, so a group has
-// values of one parameter, and after its end those of the gap before the next one.
+// Stores the group of w that begins at `at`. A parameter begins where a group begins, so all values
+// of a group are of one parameter or of the gap between that parameter and the next.
 SATRAP_DEVICE inline void StoreRounded(const RoundedWeights& copy, int64_t at, const Group& group) {
   const Values& values = copy.values;
   const int64_t first = at - copy.begin;

@@ -18,15 +18,15 @@
 
 namespace satrap {
 
-// Row by row the values [begin, begin + rows cols) of w, of any type. REQUIRES: begin is a multiple
-// of 4
+// A copy of the values [begin, begin + rows cols) of w, row by row, in any type. REQUIRES: begin is
+// a multiple of 4
 struct RoundedWeights {
   int64_t begin;
   Values values;
 };
 
-// In device memory, `count` values each. The slots are the first NumSlots of the rule; the others
-// are null. The copies are in the order of their places.
+// All are in device memory. `gradient`, `w` and the slots have `count` values each. The slots are
+// the first NumSlots of the rule; the others are null. The copies ascend by `begin`.
 struct OptimizerArrays {
   const float* gradient = nullptr;
   float* w = nullptr;

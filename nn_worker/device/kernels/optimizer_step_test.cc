@@ -42,7 +42,7 @@ State RandomState(const OptimizerRule& rule, int64_t count) {
 // The state after `steps` steps over all values but the first `skip` and the last `skip`.
 State After(const HostDeviceOptions& options, const OptimizerRule& rule, const State& before,
             const StepControl& control, int steps, int64_t skip = 0) {
-  // One for each run: a device waits the longer the more was allocated on it.
+  // A device for each run: waits take longer the more was allocated on a device.
   TestDevice own(options);
   TestDevice* const device = &own;
   const auto count = static_cast<int64_t>(before.w.size());
@@ -78,7 +78,7 @@ void ExpectNear(const std::vector<float>& got, const std::vector<float>& expecte
 }
 
 TEST_P(KernelTest, EveryRuleFollowsItsFormula) {
-  // Counts that leave a rest of a group, and one of two blocks.
+  // Counts that leave a part of a group, and one that takes two blocks.
   for (const int64_t count : {1, 4, 1027}) {
     for (const OptimizerRule& rule : reference::RulesOfEveryKind()) {
       SCOPED_TRACE(static_cast<int>(rule.kind));
@@ -99,8 +99,8 @@ TEST_P(KernelTest, AStepOverMoreValuesThanAGridReachesAllOfThem) {
   float* const w = device_.Room<float>(count);
   Fill(device_.stream(), MatrixOf(gradient, 1, count), 4);
   Fill(device_.stream(), MatrixOf(w, 1, count), 1);
-  // One copy for the first turn of some threads, a gap of a group, and one for all that is behind
-  // it.
+  // One copy in the first turn of some threads, then a gap of one group, and one copy of all values
+  // after it.
   const int64_t first = 64, second = first + kGroup;
   float* const copy = device_.Room<float>(count);
   Fill(device_.stream(), MatrixOf(copy, 1, count), 7);
@@ -114,7 +114,7 @@ TEST_P(KernelTest, AStepOverMoreValuesThanAGridReachesAllOfThem) {
   EXPECT_EQ(device_.Get(copy, count), want);
 }
 
-// A slot of a network begins where the one before it ends.
+// In a network a slot begins where the one before it ends, aligned or not.
 TEST_P(KernelTest, ArraysMayBeginAnywhere) {
   for (const OptimizerRule& rule : reference::RulesOfEveryKind()) {
     const State before = RandomState(rule, 1001);

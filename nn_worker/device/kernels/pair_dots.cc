@@ -7,8 +7,8 @@
 namespace satrap {
 namespace {
 
-// Whether the group at a column of a vector is one access, as it is if the vector begins at a
-// multiple of 4 values.
+// Loads a group of the vector that begins at column `begin`. It is one access if the vector begins
+// at a multiple of 4 values.
 SATRAP_DEVICE Group LoadPart(const ConstValues& x, int64_t row, int64_t begin, int64_t offset,
                              int64_t left) {
   return LoadGroup(x.data, x.type, row * x.stride + begin + offset, left,
@@ -54,7 +54,7 @@ SATRAP_KERNEL void PairDotsGradKernel(const ConstValues* inputs, const DotGradPi
   });
 }
 
-// A block's z is the piece. A card has at most 65535 of them.
+// The z of a block is its piece. A card has at most 65535 blocks in z.
 constexpr int kMaxPieces = 65535;
 
 }  // namespace

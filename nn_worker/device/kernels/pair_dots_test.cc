@@ -50,7 +50,7 @@ TEST_P(KernelTest, DotProductsAreThoseOfALoop) {
 }
 
 // Four pieces: one that is assigned, one that is added to, one without factors, and a narrow one.
-// Columns of no piece stay.
+// Columns that are in no piece must not change.
 TEST_P(KernelTest, GradientsOfPiecesAreThoseOfALoop) {
   const Inputs inputs = RandomInputs(&device_, 2, kCols);
   const auto before = RandomValues(kRows * kCols, 7), slopes = RandomValues(kRows * 3, 8);

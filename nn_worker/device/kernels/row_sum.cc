@@ -102,10 +102,10 @@ SATRAP_KERNEL void FmGradKernel(const ConstValues* inputs, const FmGradTarget* t
   });
 }
 
-// A block's z is the target. A card has at most 65535 of them.
+// The z of a block is its target. A card has at most 65535 blocks in z.
 constexpr int kMaxTargets = 65535;
 
-// launch(first target, grid, block) for all targets, in as few launches as a grid allows.
+// Calls launch(first target, grid, block) for all targets, as few times as a grid allows.
 template <typename LaunchPart>
 void ForTargets(int64_t rows, int64_t cols, int num_targets, LaunchPart launch) {
   if (rows == 0 || cols == 0) return;

@@ -30,9 +30,9 @@ void RowSum(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Val
 void RowSumGrad(DeviceStream* stream, ConstValues dy, const RowSumTarget* targets, int num_targets,
                 int64_t max_cols);
 
-// s = sum_f x_f; y[i, 0] = 1/2 sum_d (s_d^2 - sum_f x_fd^2).   s: (rows, d), all inputs as wide
+// s = sum_f x_f; y[i, 0] = 1/2 sum_d (s_d^2 - sum_f x_fd^2).   s and all inputs: (rows, d)
 void Fm(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values s, Values y);
-// The same without the sum over d.   s, y: (rows, d)
+// As Fm, without the sum over d.   s, y: (rows, d)
 void BiInteraction(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values s,
                    Values y);
 

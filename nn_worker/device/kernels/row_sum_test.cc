@@ -80,7 +80,8 @@ TEST_P(KernelTest, FmAndBiInteractionAreThoseOfALoop) {
   }
 }
 
-// The second target is shared by two inputs and added to. With one slope a row, and one a value.
+// Two inputs share the second target, which is added to. dy has one slope per row, then one per
+// value.
 TEST_P(KernelTest, GradientsThatInputsShareAreSummed) {
   const Inputs inputs = RandomInputs(&device_);
   const auto s = RandomValues(kRows * kCols, 10), before = RandomValues(kRows * kCols, 11);

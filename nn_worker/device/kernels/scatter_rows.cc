@@ -64,7 +64,7 @@ SATRAP_KERNEL void ScatterRowsKernel(ScatterArgs args, Matrix<float> gradients) 
       Group sum = {};
       for (uint32_t k = begin; k < end; ++k) {
         const IdPlace place = args.places[args.ids[k]];
-        // Left out, not multiplied by 0: its gradient may be infinite.
+        // Skipped rather than multiplied by 0, because its gradient may be infinite.
         if (place.coefficient == 0) continue;
         const ScatterFeature& feature = args.features[place.feature];
         for (int32_t s = feature.first_segment; s < feature.end_segment; ++s) {

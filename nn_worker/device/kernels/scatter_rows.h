@@ -1,6 +1,6 @@
-// The gradients of a table's unique rows from the gradients of the network's inputs: the transpose
-// of gather_pool.h, by row instead of by sample, so that no two threads add to one value and the
-// order of each sum is the plan's.
+// Makes the gradients of a table's unique rows from the gradients of the network's inputs. It is
+// the transpose of gather_pool.h, by row instead of by sample, so that no two threads add to one
+// value and the plan gives the order of each sum.
 //
 // The ids of all features of the table are numbered one after another, as in RowInverse
 // (nn_worker/backend/row_exchange_args.h). LocateIds says once where each of them is; ScatterRows
@@ -37,7 +37,7 @@ struct ScatterFeature {
   int32_t end_segment;
 };
 
-// Columns of the table's rows, and the gradient of the samples' values of them.
+// Columns of the table's rows, and the gradient of the samples' values that these make.
 struct ScatterSegment {
   int32_t column;
   int32_t width;
@@ -61,8 +61,8 @@ struct ScatterArgs {
 };
 
 // gradients[r, c] = sum over the ids of row r, and the segments of their features that hold column
-// c, of coefficient * gradient, in f32; 0 in columns and rows that nothing reads. A row is summed
-// by one thread a group of columns: a row with very many ids takes long.
+// c, of coefficient * gradient, in f32; 0 in columns and rows that nothing reads. One thread sums
+// each group of columns of a row, so a row with very many ids takes long.
 void ScatterRows(DeviceStream* stream, const ScatterArgs& args, Matrix<float> gradients);
 
 }  // namespace satrap

@@ -54,7 +54,7 @@ std::vector<Feature> Features(const std::vector<Segment>& segments) {
   return features;
 }
 
-// d values / d row, of id j of sample s.
+// The derivative of the sample's values by the row, for id j of sample s.
 double Coefficient(const Feature& feature, uint32_t s, uint32_t j) {
   const auto weight = [&](uint32_t id) { return feature.weighted ? feature.weights[id] : 1.0; };
   const uint32_t begin = feature.offsets[s], end = feature.offsets[s + 1];
@@ -92,7 +92,7 @@ std::vector<double> Expected(const std::vector<Feature>& features) {
   return sums;
 }
 
-// The gradients of all rows as the kernel makes them, with gaps between the rows of all matrices.
+// Runs ScatterRows with gaps between the rows of all matrices. Returns the gradients of all rows.
 template <typename In>
 std::vector<float> Scatter(TestDevice* device, const std::vector<Feature>& features, bool aligned) {
   std::vector<ScatterFeature> list;
@@ -151,7 +151,7 @@ void ExpectSums(const std::vector<Feature>& features, const std::vector<float>& 
   for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], tolerance) << i;
 }
 
-// Columns 16 to 19 of the aligned ones, and 1 and 19 of the others, are of no segment.
+// No segment has columns 16 to 19 of the aligned tables, or columns 1 and 19 of the others.
 const std::vector<Segment> kAligned = {{0, 4}, {4, 12}}, kRagged = {{0, 1}, {2, 17}};
 
 TEST_P(KernelTest, GradientsAreSummedByRow) {

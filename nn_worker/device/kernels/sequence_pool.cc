@@ -7,7 +7,7 @@
 namespace satrap {
 namespace {
 
-// To the nearest, halves up. Lengths are a graph input like any other, so they come as floats.
+// Rounds to the nearest, halves up. Lengths are a graph input like any other, so they are floats.
 SATRAP_DEVICE int64_t LengthOf(float length, int64_t most) {
   if (!(length > 0)) return 0;
   if (length >= static_cast<float>(most)) return most;

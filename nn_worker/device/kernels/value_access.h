@@ -32,7 +32,7 @@ SATRAP_DEVICE inline void StoreValue(const Values& y, int64_t row, int64_t col, 
     static_cast<Bf16*>(y.data)[at] = FromFloat<Bf16>(value);
   }
 }
-// Assigns, or adds to what is there.
+// Assigns the value, or adds it to what is there.
 SATRAP_DEVICE inline void PutValue(const Values& y, int64_t row, int64_t col, float value,
                                    bool add) {
   StoreValue(y, row, col, add ? LoadValue(y, row, col) + value : value);

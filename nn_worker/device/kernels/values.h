@@ -1,7 +1,7 @@
-// Values and ConstValues are views of device memory as Matrix is (matrix.h), whose values are f32
-// or one of the 16-bit types, as the view says when the kernel runs. The values of samples and
-// their gradients have any of them, often several in one operation, so a kernel is compiled once
-// for all. It loads as f32, computes in f32 and rounds what it stores, once (elementwise.h).
+// Values and ConstValues are views of device memory like Matrix (matrix.h), except that only at run
+// time the view says whether its values are f32 or one of the 16-bit types. Samples' values and
+// their gradients have any of these types, often several in one operation, so a kernel is compiled
+// once for all. It loads as f32, computes in f32 and rounds once, what it stores (elementwise.h).
 //
 // Lists of them lie in device memory. They have no bytes between their fields, so equal lists are
 // equal byte by byte.
@@ -84,7 +84,7 @@ struct ConstValues {
   // NOLINTNEXTLINE(google-explicit-constructor): likewise
   ConstValues(const Matrix<T>& m)
       : ConstValues(m.data, m.rows, m.cols, m.stride, ElementTypeOf<T>()) {}
-  // In kernels, too.
+  // constexpr, so that kernels may use it, too.
   // NOLINTNEXTLINE(google-explicit-constructor): as a pointer to const
   constexpr ConstValues(const Values& v)
       : data(v.data),
@@ -95,7 +95,7 @@ struct ConstValues {
         aligned(v.aligned) {}
 };
 
-// A view whose groups begin at multiples of `step` values of a row, and not only at those of 4.
+// A view whose groups begin at multiples of `step` values of a row as well as at multiples of 4.
 template <typename View>
 View WithGroupsAt(View view, int64_t step) {
   if (step % 4 != 0) view.aligned = 0;

@@ -10,15 +10,15 @@
 
 namespace satrap {
 
-// The sum over each `lanes` neighbouring lanes, in all of them. REQUIRES: all 32 lanes of the warp
-// take part; `lanes` is a power of 2, at most 32
+// Returns to every lane the sum over its group of `lanes` neighbouring lanes. REQUIRES: all 32
+// lanes of the warp take part; `lanes` is a power of 2, at most 32
 template <typename T>
 SATRAP_DEVICE T WarpSum(T value, int lanes = kWarpSize) {
   for (int bits = lanes / 2; bits > 0; bits /= 2) value += ShuffleXor(kFullMask, value, bits);
   return value;
 }
 
-// The largest value likewise; of NaNs and numbers, the largest number.
+// As WarpSum, the largest value; of NaNs and numbers, the largest number.
 SATRAP_DEVICE inline float WarpMax(float value, int lanes) {
   for (int bits = lanes / 2; bits > 0; bits /= 2) {
     value = Max(value, ShuffleXor(kFullMask, value, bits));
@@ -29,9 +29,9 @@ SATRAP_DEVICE inline float WarpMax(float value, int lanes) {
 inline constexpr int kRowWarps = 8;
 inline constexpr int64_t kMaxRowBlocks = 4096;
 
-// body(row, lane of the row, whether the row exists), for `rows` rows of `lanes` lanes each. All
-// lanes of a warp take part in each call, so that the body may add them up. Launch with RowGrid and
-// kRowWarps warps. REQUIRES: `lanes` is a power of 2, at most 32
+// Calls body(row, lane of the row, whether the row exists) for `rows` rows of `lanes` lanes each.
+// All lanes of a warp take part in each call, so that the body may add them up. Launch with RowGrid
+// and kRowWarps warps. REQUIRES: `lanes` is a power of 2, at most 32
 template <typename Body>
 SATRAP_DEVICE void ForEachRow(int64_t rows, int lanes, Body body) {
   const int lane = static_cast<int>(ThreadIndex().x) % kWarpSize;
@@ -51,7 +51,8 @@ inline Dim3 RowGrid(int64_t rows, int lanes) {
 }
 inline constexpr Dim3 kRowBlock = {kRowWarps * kWarpSize};
 
-// How many lanes share a row of `cols` values: as few as leave each about 4, by the number alone.
+// The number of lanes that share a row of `cols` values: as few as leave each of them about 4. It
+// depends on `cols` alone.
 inline int LanesOf(int64_t cols) {
   int lanes = 1;
   while (lanes < kWarpSize && 4 * lanes < cols) lanes *= 2;

@@ -1,0 +1,114 @@
+#include "common/chunk/chunk.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/rpc/frame.h"
+
+namespace satrap::rpc {
+namespace {
+
+// Field 1000, a varint.
+constexpr char kNoteTag[] = {static_cast<char>(0xc0), 0x3e};
+
+}  // namespace
+
+uint64_t BytesOf(const Message& message) { return message.header.size() + message.payload.size(); }
+
+absl::Status CheckMessageSize(absl::string_view kind, const Method& method, uint64_t bytes,
+                              int64_t largest_bytes) {
+  if (bytes <= static_cast<uint64_t>(largest_bytes)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(kind, " ", method.path, " has ", bytes, " bytes, and no message has more than ",
+                   largest_bytes, ": raise nn_worker.replicas, or lower global_batch_size"));
+}
+
+bool FitsInOneFrame(const Method& method, const Message& message, const ChunkLimits& limits) {
+  return CheckFrameSize("message of", method, message, limits.max_message_bytes).ok();
+}
+
+Buffer ChunkAt(const Message& message, uint64_t offset_bytes, const ChunkLimits& limits) {
+  const uint64_t all = BytesOf(message);
+  CHECK(offset_bytes < all) << offset_bytes << " of " << all;
+  const auto most = static_cast<uint64_t>(limits.max_message_bytes) - kChunkOverheadBytes;
+  Buffer chunk(std::min(most, all - offset_bytes));
+  uint8_t* to = chunk.mutable_data();
+  size_t left = chunk.size();
+  const size_t header_bytes = message.header.size();
+  if (offset_bytes < header_bytes) {
+    const size_t count = std::min(left, header_bytes - offset_bytes);
+    std::memcpy(to, message.header.data() + offset_bytes, count);
+    to += count;
+    left -= count;
+    offset_bytes += count;
+  }
+  if (left > 0) std::memcpy(to, message.payload.data() + (offset_bytes - header_bytes), left);
+  return chunk;
+}
+
+Message NoteOf(ChunkNote::State state) {
+  ChunkNote note;
+  note.set_state(state);
+  return {note.SerializeAsString(), Buffer()};
+}
+
+bool IsNote(const Message& answer) {
+  return answer.header.size() > sizeof(kNoteTag) &&
+         std::memcmp(answer.header.data(), kNoteTag, sizeof(kNoteTag)) == 0;
+}
+
+ChunkMemory::Share::~Share() {
+  if (memory_ == nullptr) return;
+  MutexLock lock(&memory_->mutex_);
+  memory_->taken_bytes_ -= bytes_;
+}
+
+ChunkMemory::Share ChunkMemory::Take(const std::shared_ptr<ChunkMemory>& memory, uint64_t bytes) {
+  Share share;
+  MutexLock lock(&memory->mutex_);
+  const int64_t left_bytes = memory->most_bytes_ - memory->taken_bytes_;
+  if (bytes > static_cast<uint64_t>(left_bytes)) return share;
+  share.memory_ = memory;
+  share.bytes_ = static_cast<int64_t>(bytes);
+  memory->taken_bytes_ += share.bytes_;
+  return share;
+}
+
+int64_t ChunkMemory::taken_bytes() const {
+  MutexLock lock(&mutex_);
+  return taken_bytes_;
+}
+
+ChunkJoiner::ChunkJoiner(uint64_t header_bytes, uint64_t payload_bytes, ChunkMemory::Share share,
+                         const std::shared_ptr<BufferAllocator>& allocator)
+    : share_(std::move(share)) {
+  message_.header.resize(header_bytes);
+  if (payload_bytes > 0) message_.payload = Buffer(payload_bytes, allocator);
+}
+
+absl::Status ChunkJoiner::Add(const Buffer& chunk) {
+  const size_t header_bytes = message_.header.size();
+  if (chunk.empty() || chunk.size() > missing_bytes()) {
+    return absl::InvalidArgumentError(absl::StrCat("a chunk of ", chunk.size(),
+                                                   " bytes came where ", missing_bytes(),
+                                                   " bytes of the message are missing"));
+  }
+  const uint8_t* from = chunk.data();
+  size_t left = chunk.size();
+  if (next_bytes_ < header_bytes) {
+    const size_t count = std::min(left, header_bytes - static_cast<size_t>(next_bytes_));
+    std::memcpy(message_.header.data() + next_bytes_, from, count);
+    from += count;
+    left -= count;
+    next_bytes_ += count;
+  }
+  if (left > 0) {
+    std::memcpy(message_.payload.mutable_data() + (next_bytes_ - header_bytes), from, left);
+    next_bytes_ += left;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace satrap::rpc

@@ -1,0 +1,116 @@
+// What both ends of a chunked message share (docs/consistency.md, "Large messages"): its limits,
+// how it is cut and joined, and the memory that messages take while they are incomplete.
+// chunked_channel.h sends large requests, chunked_handler.h large answers.
+
+#ifndef SATRAP_COMMON_CHUNK_CHUNK_H_
+#define SATRAP_COMMON_CHUNK_CHUNK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/base/buffer.h"
+#include "common/rpc/rpc.h"
+#include "common/thread/mutex.h"
+#include "proto/chunk.pb.h"
+
+namespace satrap::rpc {
+
+inline constexpr Method kSendChunk = {"/satrap.Chunks/SendChunk", true};
+inline constexpr Method kFetchChunk = {"/satrap.Chunks/FetchChunk", true};
+inline constexpr Method kChunkMethods[] = {kSendChunk, kFetchChunk};
+
+// A frame of a chunk has at most this many bytes besides the chunk.
+inline constexpr size_t kChunkOverheadBytes = 128;
+// The largest message, in chunks or not, whatever the job says.
+inline constexpr int64_t kLargestMessageBytes = int64_t{8} << 30;
+
+struct ChunkLimits {
+  // Of one frame, chunks included (JobConfig.max_message_bytes). REQUIRES: above
+  // kChunkOverheadBytes
+  int64_t max_message_bytes = 0;
+  // Of header and payload of one message.
+  int64_t largest_bytes = kLargestMessageBytes;
+};
+
+// Bytes of header and payload.
+uint64_t BytesOf(const Message& message);
+// RESOURCE_EXHAUSTED, saying what to do, if `bytes` are more than a message may have. `kind` is as
+// of CheckFrameSize (frame.h).
+absl::Status CheckMessageSize(absl::string_view kind, const Method& method, uint64_t bytes,
+                              int64_t largest_bytes);
+// Whether `message` is sent as it is.
+bool FitsInOneFrame(const Method& method, const Message& message, const ChunkLimits& limits);
+
+// The chunk of `message` at `offset_bytes`. REQUIRES: below BytesOf(message)
+Buffer ChunkAt(const Message& message, uint64_t offset_bytes, const ChunkLimits& limits);
+
+// An answer that is not a call's own.
+Message NoteOf(ChunkNote::State state);
+// Whether `answer` is one. Looks at two bytes.
+bool IsNote(const Message& answer);
+
+// The bytes that incomplete messages of a process may take. Thread-safe.
+class ChunkMemory {
+ public:
+  explicit ChunkMemory(int64_t most_bytes) : most_bytes_(most_bytes) {}
+
+  // Some of the bytes, which return with it.
+  class Share {
+   public:
+    Share() = default;
+    Share(Share&& other) noexcept : memory_(std::move(other.memory_)), bytes_(other.bytes_) {}
+    Share& operator=(Share&& other) noexcept {
+      std::swap(memory_, other.memory_);
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
+    ~Share();
+
+    // Whether it holds what it was asked for.
+    explicit operator bool() const { return memory_ != nullptr; }
+
+   private:
+    friend class ChunkMemory;
+    std::shared_ptr<ChunkMemory> memory_;
+    int64_t bytes_ = 0;
+  };
+  // An empty share if there are not so many left.
+  static Share Take(const std::shared_ptr<ChunkMemory>& memory, uint64_t bytes);
+
+  int64_t taken_bytes() const;
+
+ private:
+  const int64_t most_bytes_;
+  mutable Mutex mutex_;
+  int64_t taken_bytes_ GUARDED_BY(mutex_) = 0;
+};
+
+// A message that arrives in chunks, in order. Not thread-safe.
+class ChunkJoiner {
+ public:
+  // `share`: of as many bytes. The payload has bytes of `allocator` unless that is null.
+  ChunkJoiner(uint64_t header_bytes, uint64_t payload_bytes, ChunkMemory::Share share,
+              const std::shared_ptr<BufferAllocator>& allocator);
+
+  // Where the next chunk begins, and the bytes from there on.
+  uint64_t next_bytes() const { return next_bytes_; }
+  uint64_t missing_bytes() const { return BytesOf(message_) - next_bytes_; }
+  bool complete() const { return missing_bytes() == 0; }
+  // INVALID_ARGUMENT if the chunk is empty or has more bytes than are missing.
+  absl::Status Add(const Buffer& chunk);
+  // REQUIRES: complete()
+  Message Take() { return std::move(message_); }
+
+ private:
+  Message message_;
+  ChunkMemory::Share share_;
+  uint64_t next_bytes_ = 0;
+};
+
+}  // namespace satrap::rpc
+
+#endif  // SATRAP_COMMON_CHUNK_CHUNK_H_

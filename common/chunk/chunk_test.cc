@@ -1,0 +1,108 @@
+#include "common/chunk/chunk.h"
+
+#include <algorithm>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace satrap::rpc {
+namespace {
+
+constexpr Method kMethod{"/satrap.EmbeddingWorker/PushGradients", true};
+
+Buffer Bytes(size_t size) {
+  Buffer buffer(size);
+  for (size_t i = 0; i < size; ++i) buffer.mutable_data()[i] = static_cast<uint8_t>(i * 31 + i / 7);
+  return buffer;
+}
+
+bool Equal(const Buffer& a, const Buffer& b) {
+  return a.size() == b.size() && std::equal(a.data(), a.data() + a.size(), b.data());
+}
+
+ChunkMemory::Share ShareOf(uint64_t bytes) {
+  return ChunkMemory::Take(std::make_shared<ChunkMemory>(1 << 20), bytes);
+}
+
+TEST(ChunkTest, TheChunksOfAMessageJoinToIt) {
+  for (const size_t header_bytes : {0, 1, 9, 10, 11, 20, 25}) {
+    for (const size_t payload_bytes : {0, 1, 9, 10, 35}) {
+      const Message message{std::string(header_bytes, 'h'), Bytes(payload_bytes)};
+      const ChunkLimits limits{10 + kChunkOverheadBytes};
+      ChunkJoiner joiner(header_bytes, payload_bytes, ShareOf(BytesOf(message)), nullptr);
+      while (!joiner.complete()) {
+        const Buffer chunk = ChunkAt(message, joiner.next_bytes(), limits);
+        EXPECT_LE(chunk.size(), 10u);
+        ASSERT_TRUE(joiner.Add(chunk).ok());
+      }
+      const Message joined = joiner.Take();
+      EXPECT_EQ(joined.header, message.header);
+      EXPECT_TRUE(Equal(joined.payload, message.payload)) << header_bytes << " " << payload_bytes;
+    }
+  }
+}
+
+TEST(ChunkTest, AChunkThatDoesNotFitIsRefused) {
+  ChunkJoiner joiner(3, 4, ShareOf(7), nullptr);
+  EXPECT_EQ(joiner.Add(Buffer()).code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(joiner.Add(Bytes(5)).ok());
+  EXPECT_EQ(joiner.Add(Bytes(3)).message(),
+            "a chunk of 3 bytes came where 2 bytes of the message are missing");
+  EXPECT_EQ(joiner.next_bytes(), 5u);
+}
+
+TEST(ChunkTest, SharesAreOfOneMemoryAndReturnToIt) {
+  const auto memory = std::make_shared<ChunkMemory>(100);
+  ChunkMemory::Share first = ChunkMemory::Take(memory, 60);
+  EXPECT_TRUE(first);
+  EXPECT_FALSE(ChunkMemory::Take(memory, 41));
+  {
+    const ChunkMemory::Share second = ChunkMemory::Take(memory, 40);
+    EXPECT_TRUE(second);
+    EXPECT_EQ(memory->taken_bytes(), 100);
+  }
+  EXPECT_EQ(memory->taken_bytes(), 60);
+  first = ChunkMemory::Share();
+  EXPECT_EQ(memory->taken_bytes(), 0);
+}
+
+TEST(ChunkTest, AMessageBeyondTheBoundIsRefusedByNameAndCure) {
+  EXPECT_TRUE(CheckMessageSize("request of", kMethod, 8, 8).ok());
+  const absl::Status status = CheckMessageSize("request of", kMethod, 9, 8);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(),
+            "request of /satrap.EmbeddingWorker/PushGradients has 9 bytes, and no message has more "
+            "than 8: raise nn_worker.replicas, or lower global_batch_size");
+}
+
+// A chunk's frame may be as large as a message, and no larger.
+TEST(ChunkTest, AChunkWithItsHeaderFitsInAFrame) {
+  const Message message{"", Bytes(1000)};
+  const ChunkLimits limits{600};
+  EXPECT_FALSE(FitsInOneFrame(kMethod, message, limits));
+  SendChunkHeader header;
+  header.set_transfer(~uint64_t{0});
+  header.set_method(kMethod.path);
+  header.set_header_bytes(kLargestMessageBytes);
+  header.set_payload_bytes(kLargestMessageBytes);
+  header.set_offset_bytes(kLargestMessageBytes);
+  EXPECT_TRUE(FitsInOneFrame(kSendChunk, {header.SerializeAsString(), ChunkAt(message, 0, limits)},
+                             limits));
+  ChunkNote note;
+  note.set_state(ChunkNote::FOLLOWS);
+  note.set_transfer(~uint64_t{0});
+  note.set_header_bytes(kLargestMessageBytes);
+  note.set_payload_bytes(kLargestMessageBytes);
+  EXPECT_TRUE(
+      FitsInOneFrame(kMethod, {note.SerializeAsString(), ChunkAt(message, 0, limits)}, limits));
+}
+
+TEST(ChunkTest, ANoteIsKnownByItsFirstBytes) {
+  EXPECT_TRUE(IsNote(NoteOf(ChunkNote::TAKEN)));
+  EXPECT_TRUE(IsNote(NoteOf(ChunkNote::FOLLOWS)));
+  EXPECT_FALSE(IsNote(Message()));
+  EXPECT_FALSE(IsNote(Message{"\x08\x01", Buffer()}));
+}
+
+}  // namespace
+}  // namespace satrap::rpc

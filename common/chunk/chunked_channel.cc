@@ -1,0 +1,233 @@
+#include "common/chunk/chunked_channel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/timeouts.h"
+
+namespace satrap::rpc {
+namespace {
+
+// How often a chunk is sent or asked for before the attempt is given up.
+constexpr int kChunkTries = 3;
+
+// The attempt is over, and the peer is alive.
+absl::Status RepeatLater(const Method& method, absl::string_view why) {
+  return MarkAnswerBegun(absl::DeadlineExceededError(absl::StrCat(method.path, ": ", why)));
+}
+
+// What a lost chunk says of the attempt. Those before it have arrived.
+absl::Status LostAfterOthers(absl::Status lost) {
+  return absl::IsDeadlineExceeded(lost) ? MarkAnswerBegun(std::move(lost)) : lost;
+}
+
+}  // namespace
+
+struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
+  // One attempt of a call. Shared by the callbacks of its chunks, one at a time.
+  struct Attempt {
+    Method method;
+    Message request;
+    Callback done;
+    uint64_t transfer = 0;
+    uint64_t sent_bytes = 0;  // that have arrived
+    int losses = 0;           // of the chunk that comes next
+    int64_t timeout_ms = 0;   // of a chunk, without the time that its bytes may take
+    std::unique_ptr<ChunkJoiner> answer;
+  };
+  using AttemptPtr = std::shared_ptr<Attempt>;
+
+  Rep(Channel* channel, Options options)
+      : options(std::move(options)),
+        channel(channel),
+        next_transfer(this->options.first_transfer) {}
+
+  void Begin(const Method& method, Message request, int64_t timeout_ms, Callback done) {
+    auto attempt = std::make_shared<Attempt>();
+    attempt->method = method;
+    attempt->done = std::move(done);
+    // A chunk has the attempt's time, less what that has for its payload, and more for its own.
+    attempt->timeout_ms =
+        std::max<int64_t>(1, timeout_ms - RpcTimeouts::TransferMs(request.payload.size()));
+    if (FitsInOneFrame(method, request, options.limits)) {
+      channel->Call(method, std::move(request), timeout_ms,
+                    [self = shared_from_this(), attempt](absl::StatusOr<Message> answer) {
+                      self->OnAnswer(attempt, std::move(answer));
+                    });
+      return;
+    }
+    const absl::Status size =
+        CheckMessageSize("request of", method, BytesOf(request), options.limits.largest_bytes);
+    if (!size.ok()) return attempt->done(size);
+    attempt->request = std::move(request);
+    attempt->transfer = next_transfer++;
+    SendNext(attempt);
+  }
+
+  // Sends the chunk that begins at sent_bytes.
+  void SendNext(const AttemptPtr& attempt) {
+    SendChunkHeader header;
+    header.set_transfer(attempt->transfer);
+    header.set_method(attempt->method.path);
+    header.set_header_bytes(attempt->request.header.size());
+    header.set_payload_bytes(attempt->request.payload.size());
+    header.set_offset_bytes(attempt->sent_bytes);
+    Buffer chunk = ChunkAt(attempt->request, attempt->sent_bytes, options.limits);
+    const uint64_t end_bytes = attempt->sent_bytes + chunk.size();
+    const int64_t timeout_ms = attempt->timeout_ms + RpcTimeouts::TransferMs(chunk.size());
+    channel->Call(kSendChunk, {header.SerializeAsString(), std::move(chunk)}, timeout_ms,
+                  [self = shared_from_this(), attempt, end_bytes](absl::StatusOr<Message> answer) {
+                    if (!answer.ok() && self->MaySendAgain(attempt.get(), answer.status())) {
+                      return self->SendNext(attempt);
+                    }
+                    if (end_bytes < BytesOf(attempt->request)) {
+                      return self->OnTaken(attempt, end_bytes, std::move(answer));
+                    }
+                    attempt->request = Message();  // it has arrived whole
+                    self->OnAnswer(attempt, std::move(answer));
+                  });
+  }
+
+  // Whether a chunk that was lost goes once more. The first one does not: nothing is gained over
+  // another attempt, and nobody knows that the peer is there.
+  bool MaySendAgain(Attempt* attempt, const absl::Status& lost) const {
+    const bool has_begun = attempt->sent_bytes > 0 || attempt->answer != nullptr;
+    const bool is_lost = absl::IsDeadlineExceeded(lost) || absl::IsUnavailable(lost);
+    return has_begun && is_lost && ++attempt->losses < kChunkTries;
+  }
+
+  void OnTaken(const AttemptPtr& attempt, uint64_t end_bytes, absl::StatusOr<Message> answer) {
+    if (!answer.ok()) {
+      absl::Status lost = std::move(answer).status();
+      return attempt->done(attempt->sent_bytes == 0 ? lost : LostAfterOthers(std::move(lost)));
+    }
+    ChunkNote note;
+    if (!IsNote(*answer) || !note.ParseFromString(answer->header)) {
+      return attempt->done(absl::InternalError(
+          absl::StrCat(attempt->method.path, ": a chunk was answered as if it were a call")));
+    }
+    if (note.state() != ChunkNote::TAKEN) return OnNote(attempt, note, Buffer());
+    attempt->losses = 0;
+    attempt->sent_bytes = end_bytes;
+    SendNext(attempt);
+  }
+
+  // Of the call, or of the last chunk of its request.
+  void OnAnswer(const AttemptPtr& attempt, absl::StatusOr<Message> answer) {
+    if (!answer.ok() && attempt->sent_bytes > 0) {
+      return attempt->done(LostAfterOthers(std::move(answer).status()));
+    }
+    if (!answer.ok() || !IsNote(*answer)) return attempt->done(std::move(answer));
+    ChunkNote note;
+    if (!note.ParseFromString(answer->header)) {
+      return attempt->done(absl::InternalError(
+          absl::StrCat("answer to ", attempt->method.path, " is malformed: not a ChunkNote")));
+    }
+    OnNote(attempt, note, answer->payload);
+  }
+
+  void OnNote(const AttemptPtr& attempt, const ChunkNote& note, const Buffer& payload) {
+    switch (note.state()) {
+      case ChunkNote::FOLLOWS:
+        return BeginAnswer(attempt, note, payload);
+      case ChunkNote::CHUNK:
+        if (attempt->answer != nullptr) return AddToAnswer(attempt, payload);
+        break;
+      case ChunkNote::NO_ROOM:
+        return attempt->done(RepeatLater(
+            attempt->method, "the peer holds as many incomplete messages as it has room for"));
+      case ChunkNote::UNKNOWN:
+        // It stood still until the peer gave the transfer up, or the peer was started again.
+        return attempt->done(absl::UnavailableError(
+            absl::StrCat(attempt->method.path, ": the peer has given up a message in chunks")));
+      case ChunkNote::TAKEN:
+        break;
+    }
+    attempt->done(absl::InternalError(absl::StrCat("answer to ", attempt->method.path, " is ",
+                                                   ChunkNote::State_Name(note.state()))));
+  }
+
+  void BeginAnswer(const AttemptPtr& attempt, const ChunkNote& note, const Buffer& payload) {
+    if (attempt->answer != nullptr || note.header_bytes() > UINT32_MAX) {
+      return attempt->done(absl::InternalError(
+          absl::StrCat("answer to ", attempt->method.path, " begins where none can begin")));
+    }
+    const uint64_t bytes = note.header_bytes() + note.payload_bytes();
+    const absl::Status size =
+        CheckMessageSize("answer to", attempt->method, bytes, options.limits.largest_bytes);
+    if (!size.ok()) return attempt->done(size);
+    ChunkMemory::Share share = ChunkMemory::Take(options.memory, bytes);
+    if (!share) {
+      return attempt->done(RepeatLater(
+          attempt->method, "this process holds as many incomplete messages as it has room for"));
+    }
+    attempt->transfer = note.transfer();
+    attempt->answer = std::make_unique<ChunkJoiner>(note.header_bytes(), note.payload_bytes(),
+                                                    std::move(share), options.payload_allocator);
+    AddToAnswer(attempt, payload);
+  }
+
+  void AddToAnswer(const AttemptPtr& attempt, const Buffer& chunk) {
+    const absl::Status added = attempt->answer->Add(chunk);
+    if (!added.ok()) {
+      return attempt->done(absl::InternalError(
+          absl::StrCat("answer to ", attempt->method.path, ": ", added.message())));
+    }
+    attempt->losses = 0;
+    if (!attempt->answer->complete()) return FetchNext(attempt);
+    Message answer = attempt->answer->Take();
+    attempt->answer.reset();  // before `done`, which may make the next call
+    attempt->done(std::move(answer));
+  }
+
+  void FetchNext(const AttemptPtr& attempt) {
+    FetchChunkHeader header;
+    header.set_transfer(attempt->transfer);
+    header.set_offset_bytes(attempt->answer->next_bytes());
+    const auto most_bytes = static_cast<uint64_t>(options.limits.max_message_bytes);
+    const int64_t timeout_ms =
+        attempt->timeout_ms +
+        RpcTimeouts::TransferMs(std::min(attempt->answer->missing_bytes(), most_bytes));
+    channel->Call(kFetchChunk, {header.SerializeAsString(), Buffer()}, timeout_ms,
+                  [self = shared_from_this(), attempt](absl::StatusOr<Message> answer) {
+                    if (!answer.ok() && self->MaySendAgain(attempt.get(), answer.status())) {
+                      return self->FetchNext(attempt);
+                    }
+                    self->OnFetched(attempt, std::move(answer));
+                  });
+  }
+
+  void OnFetched(const AttemptPtr& attempt, absl::StatusOr<Message> answer) {
+    if (!answer.ok()) return attempt->done(LostAfterOthers(std::move(answer).status()));
+    ChunkNote note;
+    if (!IsNote(*answer) || !note.ParseFromString(answer->header)) {
+      return attempt->done(absl::InternalError(
+          absl::StrCat("answer to ", attempt->method.path, ": a chunk of it is malformed")));
+    }
+    OnNote(attempt, note, answer->payload);
+  }
+
+  const Options options;
+  // Its destructor, in which callbacks may still call it, returns after the last of them.
+  Channel* const channel;
+  std::atomic<uint64_t> next_transfer;
+};
+
+ChunkedChannel::ChunkedChannel(std::unique_ptr<Channel> channel, Options options)
+    : channel_(std::move(channel)),
+      rep_(std::make_shared<Rep>(channel_.get(), std::move(options))) {}
+
+ChunkedChannel::~ChunkedChannel() = default;
+
+void ChunkedChannel::Call(const Method& method, Message request, int64_t timeout_ms,
+                          Callback done) {
+  if (!method.bulk) {
+    channel_->Call(method, std::move(request), timeout_ms, std::move(done));
+    return;
+  }
+  rep_->Begin(method, std::move(request), timeout_ms, std::move(done));
+}
+
+}  // namespace satrap::rpc

@@ -1,0 +1,53 @@
+// A ChunkedChannel sends requests over another channel, in chunks where they are larger than a
+// frame may be, and gathers answers that come in chunks. chunked_handler.h is the other half.
+//
+// A chunked message is one attempt of its call. Chunks go one after another: the next one when the
+// last one has arrived. One that is lost goes again, twice at most; then the attempt is over, and
+// the caller makes another one (common/rpc/reliable_call.h), whose chunks belong to it alone. Each
+// has the attempt's time, less what the attempt has for its payload, and as much more as the chunk
+// may take; that a chunk arrived is a sign of life (MarkAnswerBegun, common/rpc/rpc.h).
+//
+// Thread-safe.
+
+#ifndef SATRAP_COMMON_CHUNK_CHUNKED_CHANNEL_H_
+#define SATRAP_COMMON_CHUNK_CHUNKED_CHANNEL_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "common/base/buffer.h"
+#include "common/chunk/chunk.h"
+#include "common/rpc/rpc.h"
+
+namespace satrap::rpc {
+
+class ChunkedChannel final : public Channel {
+ public:
+  struct Options {
+    ChunkLimits limits;
+    // For incomplete answers; shared with the process's other channels and its handler.
+    std::shared_ptr<ChunkMemory> memory;
+    // Numbers of transfers go up from here. No other channel to the same peer uses the same.
+    uint64_t first_transfer = 0;
+    // As EndpointOptions.payload_allocator.
+    std::shared_ptr<BufferAllocator> payload_allocator;
+  };
+  ChunkedChannel(std::unique_ptr<Channel> channel, Options options);
+  // As that of the channel.
+  ~ChunkedChannel() override;
+
+  // As Channel::Call. A request of a bulk method that is larger than max_message_bytes goes in
+  // chunks; RESOURCE_EXHAUSTED, naming method, bytes and what to change, if it has more than
+  // largest_bytes. An attempt for which there is no room, here or at the peer, ends with a marked
+  // DEADLINE_EXCEEDED, so that it is repeated for as long as it takes.
+  void Call(const Method& method, Message request, int64_t timeout_ms, Callback done) override;
+
+ private:
+  struct Rep;
+  const std::unique_ptr<Channel> channel_;
+  const std::shared_ptr<Rep> rep_;  // shared with the calls under way
+};
+
+}  // namespace satrap::rpc
+
+#endif  // SATRAP_COMMON_CHUNK_CHUNKED_CHANNEL_H_

@@ -1,0 +1,230 @@
+#include "common/chunk/chunked_handler.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "common/testing/manual_executor.h"
+#include "gtest/gtest.h"
+
+namespace satrap::rpc {
+namespace {
+
+constexpr Method kEcho{"/satrap.Test/Echo", true};
+constexpr Method kMethods[] = {kEcho};
+constexpr int64_t kChunkBytes = 10;
+constexpr int64_t kDeadlineUs = 1000;
+constexpr int64_t kRoomBytes = 60;
+
+Buffer BytesOfText(absl::string_view text) {
+  Buffer buffer(text.size());
+  std::copy(text.begin(), text.end(), buffer.mutable_data());
+  return buffer;
+}
+std::string TextOf(const Buffer& buffer) {
+  return std::string(reinterpret_cast<const char*>(buffer.data()), buffer.size());
+}
+
+class Echo final : public Handler {
+ public:
+  void Handle(const Method&, Message request, Callback respond) override {
+    requests.push_back(request.header + "|" + TextOf(request.payload));
+    request.payload = BytesOfText(answer.empty() ? TextOf(request.payload) : answer);
+    respond(std::move(request));
+  }
+  std::vector<std::string> requests;
+  std::string answer;  // empty: what was asked
+};
+
+class ChunkedHandlerTest : public testing::Test {
+ protected:
+  ChunkedHandlerTest() {
+    ChunkedHandler::Options options;
+    options.limits = {kChunkBytes + kChunkOverheadBytes, 1000};
+    options.memory = memory_;
+    options.answer_bytes = 400;
+    options.deadline_us = kDeadlineUs;
+    options.first_transfer = 100;
+    handler_ = std::make_unique<ChunkedHandler>(&echo_, kMethods, &executor_, options);
+  }
+
+  absl::StatusOr<Message> Call(const Method& method, Message request) {
+    absl::StatusOr<Message> result = absl::UnknownError("not answered");
+    handler_->Handle(method, std::move(request),
+                     [&result](absl::StatusOr<Message> answer) { result = std::move(answer); });
+    return result;
+  }
+  // A chunk of a request with the header "header".
+  absl::StatusOr<Message> Send(uint64_t transfer, uint64_t offset, absl::string_view chunk,
+                               uint64_t payload_bytes = 20) {
+    SendChunkHeader header;
+    header.set_transfer(transfer);
+    header.set_method(kEcho.path);
+    header.set_header_bytes(6);
+    header.set_payload_bytes(payload_bytes);
+    header.set_offset_bytes(offset);
+    return Call(kSendChunk, {header.SerializeAsString(), BytesOfText(chunk)});
+  }
+  absl::StatusOr<Message> Fetch(uint64_t transfer, uint64_t offset) {
+    FetchChunkHeader header;
+    header.set_transfer(transfer);
+    header.set_offset_bytes(offset);
+    return Call(kFetchChunk, {header.SerializeAsString(), Buffer()});
+  }
+  static ChunkNote NoteIn(const absl::StatusOr<Message>& answer) {
+    ChunkNote note;
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    if (!answer.ok()) return note;
+    EXPECT_TRUE(IsNote(*answer)) << answer->header;
+    EXPECT_TRUE(note.ParseFromString(answer->header));
+    return note;
+  }
+
+  ManualExecutor executor_;
+  Echo echo_;
+  const std::shared_ptr<ChunkMemory> memory_ = std::make_shared<ChunkMemory>(kRoomBytes);
+  std::unique_ptr<ChunkedHandler> handler_;
+};
+
+TEST_F(ChunkedHandlerTest, ARequestReachesTheHandlerOnceAllOfItsChunksHaveCome) {
+  EXPECT_EQ(NoteIn(Send(1, 0, "headerABCD")).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(NoteIn(Send(1, 10, "EFGHIJKLMN")).state(), ChunkNote::TAKEN);
+  EXPECT_TRUE(echo_.requests.empty());
+  const auto answer = Send(1, 20, "OPQRST");
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(TextOf(answer->payload), "ABCDEFGHIJKLMNOPQRST");
+  EXPECT_EQ(echo_.requests, std::vector<std::string>({"header|ABCDEFGHIJKLMNOPQRST"}));
+  EXPECT_EQ(handler_->num_incomplete_requests(), 0u);
+  EXPECT_EQ(memory_->taken_bytes(), 0);
+}
+
+TEST_F(ChunkedHandlerTest, ARepeatedChunkIsTakenOnce) {
+  EXPECT_EQ(NoteIn(Send(1, 0, "headerABCD")).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(NoteIn(Send(1, 0, "headerABCD")).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(NoteIn(Send(1, 10, "EFGHIJKLMN")).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(NoteIn(Send(1, 0, "headerABCD")).state(), ChunkNote::TAKEN);
+  EXPECT_TRUE(Send(1, 20, "OPQRST").ok());
+  EXPECT_EQ(echo_.requests, std::vector<std::string>({"header|ABCDEFGHIJKLMNOPQRST"}));
+  // The last one, after the request was handed on.
+  EXPECT_EQ(NoteIn(Send(1, 20, "OPQRST")).state(), ChunkNote::UNKNOWN);
+  EXPECT_EQ(echo_.requests.size(), 1u);
+}
+
+TEST_F(ChunkedHandlerTest, ChunksOfTwoAttemptsAreNotJoined) {
+  EXPECT_EQ(NoteIn(Send(1, 0, "headerABCD")).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(NoteIn(Send(2, 10, "EFGHIJKLMN")).state(), ChunkNote::UNKNOWN);
+  EXPECT_EQ(NoteIn(Send(2, 0, "headerabcd")).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(NoteIn(Send(1, 10, "EFGHIJKLMN")).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(NoteIn(Send(2, 10, "efghijklmn")).state(), ChunkNote::TAKEN);
+  EXPECT_TRUE(Send(2, 20, "opqrst").ok());
+  EXPECT_TRUE(Send(1, 20, "OPQRST").ok());
+  EXPECT_EQ(echo_.requests, std::vector<std::string>(
+                                {"header|abcdefghijklmnopqrst", "header|ABCDEFGHIJKLMNOPQRST"}));
+}
+
+TEST_F(ChunkedHandlerTest, AChunkBeforeItsTurnIsNotTaken) {
+  EXPECT_EQ(NoteIn(Send(1, 0, "headerABCD")).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(NoteIn(Send(1, 20, "OPQRST")).state(), ChunkNote::UNKNOWN);
+  EXPECT_TRUE(echo_.requests.empty());
+}
+
+TEST_F(ChunkedHandlerTest, MoreBytesThanTheMessageHasAreRefused) {
+  EXPECT_EQ(NoteIn(Send(1, 0, "headerABCD", 5)).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(Send(1, 10, "EFGHIJKLMN", 5).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(handler_->num_incomplete_requests(), 0u);
+  EXPECT_EQ(memory_->taken_bytes(), 0);
+}
+
+TEST_F(ChunkedHandlerTest, RequestsWaitForRoomAndTheLargestHaveABound) {
+  EXPECT_EQ(NoteIn(Send(1, 0, "headerABCD", 30)).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(NoteIn(Send(2, 0, "headerABCD", 19)).state(), ChunkNote::NO_ROOM);
+  EXPECT_EQ(NoteIn(Send(3, 0, "headerABCD", 18)).state(), ChunkNote::TAKEN);
+  for (const uint64_t bytes : {uint64_t{995}, ~uint64_t{0}}) {
+    const absl::Status status = Send(4, 0, "headerABCD", bytes).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    EXPECT_NE(status.message().find("request of /satrap.Test/Echo"), absl::string_view::npos);
+  }
+}
+
+TEST_F(ChunkedHandlerTest, ARequestWhoseChunksStayAwayIsGivenUp) {
+  EXPECT_EQ(NoteIn(Send(1, 0, "headerABCD")).state(), ChunkNote::TAKEN);
+  executor_.AdvanceBy(kDeadlineUs - 1);
+  EXPECT_EQ(NoteIn(Send(1, 10, "EFGHIJKLMN")).state(), ChunkNote::TAKEN);
+  executor_.AdvanceBy(kDeadlineUs - 1);
+  EXPECT_EQ(handler_->num_incomplete_requests(), 1u);
+  executor_.AdvanceBy(1);
+  EXPECT_EQ(handler_->num_incomplete_requests(), 0u);
+  EXPECT_EQ(memory_->taken_bytes(), 0);
+  EXPECT_EQ(NoteIn(Send(1, 20, "OPQRST")).state(), ChunkNote::UNKNOWN);
+  EXPECT_TRUE(echo_.requests.empty());
+}
+
+TEST_F(ChunkedHandlerTest, UnknownMethodsHaveNoChunks) {
+  SendChunkHeader header;
+  header.set_method("/satrap.Test/Other");
+  EXPECT_EQ(Call(kSendChunk, {header.SerializeAsString(), Buffer()}).status().code(),
+            absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(Call(kSendChunk, {"\xff", Buffer()}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ChunkedHandlerTest, ASmallAnswerGoesAsItIs) {
+  const auto answer = Call(kEcho, {"small", BytesOfText("payload")});
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->header, "small");
+  EXPECT_EQ(handler_->num_held_answers(), 0u);
+}
+
+TEST_F(ChunkedHandlerTest, ALargeAnswerIsHeldUntilItsLastChunkWasAskedFor) {
+  echo_.answer = std::string(200, 'x') + "end";
+  const auto answer = Call(kEcho, {"header", Buffer()});
+  const ChunkNote note = NoteIn(answer);
+  EXPECT_EQ(note.state(), ChunkNote::FOLLOWS);
+  EXPECT_EQ(note.header_bytes(), 6u);
+  EXPECT_EQ(note.payload_bytes(), 203u);
+  std::string all = TextOf(answer->payload);
+  while (all.size() < 209) {
+    EXPECT_EQ(handler_->num_held_answers(), 1u);
+    const auto chunk = Fetch(note.transfer(), all.size());
+    EXPECT_EQ(NoteIn(chunk).state(), ChunkNote::CHUNK);
+    ASSERT_GT(chunk->payload.size(), 0u);
+    all += TextOf(chunk->payload);
+  }
+  EXPECT_EQ(all, "header" + echo_.answer);
+  EXPECT_EQ(handler_->num_held_answers(), 0u);
+  EXPECT_EQ(NoteIn(Fetch(note.transfer(), 200)).state(), ChunkNote::UNKNOWN);
+}
+
+TEST_F(ChunkedHandlerTest, AnAnswerThatNobodyFetchesIsGivenUp) {
+  echo_.answer = std::string(200, 'x');
+  const ChunkNote note = NoteIn(Call(kEcho, {"header", Buffer()}));
+  executor_.AdvanceBy(kDeadlineUs - 1);
+  EXPECT_EQ(NoteIn(Fetch(note.transfer(), 10)).state(), ChunkNote::CHUNK);
+  executor_.AdvanceBy(kDeadlineUs);
+  EXPECT_EQ(handler_->num_held_answers(), 0u);
+  EXPECT_EQ(NoteIn(Fetch(note.transfer(), 20)).state(), ChunkNote::UNKNOWN);
+}
+
+TEST_F(ChunkedHandlerTest, AnswersToBeFetchedHaveABound) {
+  echo_.answer = std::string(300, 'x');
+  const ChunkNote note = NoteIn(Call(kEcho, {"header", Buffer()}));
+  EXPECT_EQ(note.state(), ChunkNote::FOLLOWS);
+  EXPECT_EQ(NoteIn(Call(kEcho, {"header", Buffer()})).state(), ChunkNote::NO_ROOM);
+  executor_.AdvanceBy(kDeadlineUs);
+  EXPECT_EQ(NoteIn(Call(kEcho, {"header", Buffer()})).state(), ChunkNote::FOLLOWS);
+  echo_.answer = std::string(1000, 'x');
+  const absl::Status status = Call(kEcho, {"header", Buffer()}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("answer to /satrap.Test/Echo"), absl::string_view::npos);
+}
+
+TEST_F(ChunkedHandlerTest, AChunkBeyondTheAnswerIsRefused) {
+  echo_.answer = std::string(200, 'x');
+  const ChunkNote note = NoteIn(Call(kEcho, {"header", Buffer()}));
+  EXPECT_EQ(Fetch(note.transfer(), 206).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace satrap::rpc

@@ -1,0 +1,104 @@
+// The command line of a program or of a command: a table says which flags there are, what each
+// takes and where its value goes; parsing, messages and help are made from it.
+//
+//   struct Options {
+//     std::string topic;
+//     int64_t rows = 1000;
+//     bool json = false;
+//     std::vector<Flag> Table() {
+//       return {Required(TextFlag("topic", "T", "the topic to write to", &topic)),
+//               NumberFlag("rows", "N", "how many rows (default: 1000)", &rows, 1, 1 << 20),
+//               SwitchFlag("json", "print JSON", &json)};
+//     }
+//   };
+//
+// `--name value` and `--name=value` mean the same, anywhere among the arguments. A switch takes no
+// value, and so nothing of the next word. A word that begins with two dashes is never the value of
+// the flag before it: write --name=--value.
+//
+// Thread-safe: functions of their arguments, as far as the targets are.
+
+#ifndef SATRAP_COMMON_FLAGS_FLAGS_H_
+#define SATRAP_COMMON_FLAGS_FLAGS_H_
+
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+
+namespace satrap {
+
+struct Flag {
+  std::string name;   // without dashes
+  std::string value;  // what the help calls its value; empty: a switch
+  // A sentence or more; line ends and indents in it are blanks. Empty: the help leaves it out.
+  std::string help;
+  // Takes the value. Returns what is wrong with it, to stand directly after "--name value", or "".
+  std::function<std::string(const std::string& value)> take;
+  bool repeats = false;       // whether it may be given again, for another value
+  bool is_required = false;   // whether it must be given
+  bool may_be_empty = false;  // whether `--name=` means the empty text
+};
+
+Flag SwitchFlag(std::string name, std::string help, bool* to);
+Flag TextFlag(std::string name, std::string value, std::string help, std::string* to);
+// Each time one value more.
+Flag TextsFlag(std::string name, std::string value, std::string help, std::vector<std::string>* to);
+// One of `choices`, "a|b|c", in small letters or capitals; *to becomes it as it stands there.
+Flag ChoiceFlag(std::string name, std::string choices, std::string help, std::string* to);
+
+// A number in [low, high]. T is int, int64_t, uint64_t or double, or absl::optional of one; 1e6 is
+// a whole number, too.
+template <typename T>
+struct NumberOf {
+  using Type = T;
+};
+template <typename T>
+struct NumberOf<absl::optional<T>> {
+  using Type = T;
+};
+template <typename T, typename Number = typename NumberOf<T>::Type>
+Flag NumberFlag(std::string name, std::string value, std::string help, T* to,
+                typename NumberOf<T>::Type low,
+                typename NumberOf<T>::Type high = std::numeric_limits<Number>::max());
+// Numbers that commas separate, at least one; they replace those of *to.
+Flag NumbersFlag(std::string name, std::string value, std::string help, std::vector<int>* to,
+                 int low, int high);
+
+// The lowest `low` of a number that must be above 0.
+inline constexpr double kAboveZero = std::numeric_limits<double>::denorm_min();
+
+Flag Required(Flag flag);
+Flag MayBeEmpty(Flag flag);
+
+// Gives the targets of the flags their values, and returns the arguments that are no flags, in
+// order. INVALID_ARGUMENT names, in one line, a flag that is unknown, missing, given twice, without
+// a value or with a wrong one, and says what is expected.
+absl::StatusOr<std::vector<std::string>> ParseFlags(const std::vector<std::string>& args,
+                                                    const std::vector<Flag>& flags);
+
+// The same for command lines that consist of flags; names another argument.
+absl::Status ParseOnlyFlags(const std::vector<std::string>& args, const std::vector<Flag>& flags);
+
+// Two columns: each flag with its value, and its help. Empty if there are no flags.
+std::string FlagsHelp(const std::vector<Flag>& flags);
+
+// Whether --help or -h is among the arguments: then the rest need not be right.
+bool AsksForHelp(const std::vector<std::string>& args);
+
+inline constexpr int kExitWrongCommandLine = 2;
+
+// For main. Returns the exit code of a program that is to end: 0 after --help, which prints `usage`
+// and the flags; kExitWrongCommandLine after an error, printed to stderr. Arguments that are no
+// flags are values of the first `in_order` flags, in order; there may be fewer.
+absl::optional<int> TakeProgramFlags(int argc, char** argv, absl::string_view usage,
+                                     const std::vector<Flag>& flags, size_t in_order = 0);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_FLAGS_FLAGS_H_

@@ -1,0 +1,124 @@
+// How a role's control thread handles wrong answers, and missing ones. role_runtime_test.cc tests
+// the ends of a role, role_signals_test.cc signals.
+
+#include <unistd.h>
+
+#include <csignal>
+
+#include "common/role/role_fixture.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+TEST_F(RoleRuntimeTest, AWishToStopThatIsLostIsMadeAgain) {
+  EXPECT_EXIT(RunCase(
+                  [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                    const absl::Status joined = runtime.Join();
+                    if (!joined.ok()) return joined;
+                    kill(getpid(), SIGTERM);
+                    coordinator.AwaitWishes(3);
+                    coordinator.SetState(STOPPED);
+                    while (true) pause();
+                  },
+                  [](FakeCoordinator& coordinator) {
+                    coordinator.RefuseWishes(2, absl::CancelledError("the connection was closed"));
+                  }),
+              ::testing::ExitedWithCode(0), "the run has stopped");
+}
+
+// The run ends or restarts anyway, which heartbeats will report.
+TEST_F(RoleRuntimeTest, AWishToStopThatIsRefusedIsMadeOnceAndLogged) {
+  EXPECT_EXIT(
+      RunCase(
+          [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+            const absl::Status joined = runtime.Join();
+            if (!joined.ok()) return joined;
+            kill(getpid(), SIGTERM);
+            coordinator.AwaitWishes(1);
+            coordinator.AwaitHeartbeats(3);
+            if (coordinator.AwaitWishes(1) != 1) abort();
+            coordinator.SetState(RESTARTING);
+            while (true) pause();
+          },
+          [](FakeCoordinator& coordinator) {
+            coordinator.RefuseWishes(
+                100, absl::FailedPreconditionError("a change of size is under way already"));
+          }),
+      ::testing::ExitedWithCode(kExitEchoStartAgain), "a change of size is under way already");
+}
+
+TEST_F(RoleRuntimeTest, AFailureOfWhichNobodyHearsExits75AndIsLeft) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                coordinator.IgnoreFailures();
+                runtime.failure_sink()(absl::DataLossError("rows are gone"));
+                runtime.WaitForFinish();
+                return absl::OkStatus();
+              }),
+              ::testing::ExitedWithCode(kExitStartAgain), "rows are gone");
+  EXPECT_TRUE(IsOf(Left(), NN_WORKER, 0));
+  EXPECT_EQ(Left().kind(), Ending::DAMAGED) << "its own, whatever the call's error was";
+  EXPECT_EQ(Left().text(), "rows are gone");
+}
+
+TEST_F(RoleRuntimeTest, AnAnswerThatIsNoMessageExits1) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                coordinator.GarbleHeartbeats();
+                while (true) pause();
+              }),
+              ::testing::ExitedWithCode(kExitFailed), "heartbeat answer is malformed");
+  EXPECT_EQ(Left().why(), Ending::MEMBER_FAILED);
+  EXPECT_TRUE(IsOf(Left(), NN_WORKER, 0));
+}
+
+// If it is from another run or generation, the role asks to be started again
+// (role_runtime_test.cc).
+TEST_F(RoleRuntimeTest, AnyOtherRefusalOfAHeartbeatExits1) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                coordinator.RefuseHeartbeats(absl::UnimplementedError("no such method"));
+                while (true) pause();
+              }),
+              ::testing::ExitedWithCode(kExitFailed),
+              "the coordinator at unix:coordinator refuses nn_worker 0: no such method");
+  EXPECT_EQ(Left().why(), Ending::MEMBER_FAILED);
+}
+
+// A lost heartbeat is not a refusal: another one follows.
+TEST_F(RoleRuntimeTest, AHeartbeatThatIsLostChangesNothing) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                for (const absl::Status& lost :
+                     {absl::UnavailableError("lost"), absl::DeadlineExceededError("late"),
+                      absl::CancelledError("the connection was closed")}) {
+                  coordinator.RefuseHeartbeats(lost);
+                  coordinator.AwaitHeartbeats(1);
+                }
+                coordinator.RefuseHeartbeats(absl::OkStatus());
+                coordinator.AwaitHeartbeats(1);
+                const absl::Status finished = runtime.Finish(RunResult());
+                runtime.WaitForFinish();
+                return finished;
+              }),
+              ::testing::ExitedWithCode(0), "");
+}
+
+// What still runs here is waited for, but not for ever.
+TEST_F(RoleRuntimeTest, ARunThatHasFinishedEndsAProcessThatDoesNotNotice) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                coordinator.SetState(FINISHED);
+                while (true) pause();
+              }),
+              ::testing::ExitedWithCode(0), "exiting without waiting for work that still runs");
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,136 @@
+// The flags of the commands, a struct for each. Table() is the table of its flags (flags.h), which
+// points into the struct.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_DEPLOY_CLI_COMMAND_FLAGS_H_
+#define SATRAP_DEPLOY_CLI_COMMAND_FLAGS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "common/flags/flags.h"
+
+namespace satrap {
+
+struct NoFlags {
+  std::vector<Flag> Table() { return {}; }
+};
+
+// Those of commands that run a job; all of `evaluate`'s.
+struct RunFlags {
+  std::vector<std::string> sets;  // path=value, in order
+  std::string report;             // a file
+  std::string run_dir;
+  std::string output_file;  // of predict, in whose table alone it is
+  std::vector<Flag> Table();
+};
+
+struct DemoFlags {
+  RunFlags run;
+  bool kafka = false;
+  absl::optional<double> rate;     // records a second; default: kDefaultRate
+  absl::optional<double> minutes;  // absent: until all is trained
+  static constexpr double kDefaultRate = 20000;
+  std::vector<Flag> Table();
+  // --rate and --minutes need --kafka.
+  absl::Status Check() const;
+};
+
+struct TrainFlags {
+  RunFlags run;
+  std::string init_from;
+  std::vector<Flag> Table();
+};
+
+struct ValidateFlags {
+  std::vector<std::string> sets;
+  std::vector<Flag> Table();
+};
+
+struct PredictFlags {
+  RunFlags run;
+  std::vector<std::string> outputs;  // layers, in order
+  std::vector<Flag> Table();
+};
+
+struct RetrieveFlags {
+  std::string users, items, relevant;  // files
+  std::string seen;                    // empty: nothing was seen
+  std::string popularity;              // empty: no baseline
+  std::vector<int> ks = {20, 50};
+  bool json = false;
+  std::string output_file;
+  std::vector<Flag> Table();
+};
+
+struct ResumeFlags {
+  std::string from_cut;
+  RunFlags run;
+  std::vector<Flag> Table();
+};
+
+struct ChaosFlags {
+  RunFlags run;
+  int kills = 20;
+  uint64_t seed = 1;
+  double every_seconds = 0;  // 0: by progress
+  int undisturbed = 0;
+  std::vector<Flag> Table();
+};
+
+struct ModelFlags {
+  int64_t rows = 0;                             // 0: tables are not counted
+  absl::optional<int> features, numerics, dim;  // absent: as ExampleData has them
+  std::string dot;
+  std::vector<std::string> sets;
+  std::vector<Flag> Table();
+};
+
+// Of `bench deepfm`.
+struct DeepFmFlags {
+  double seconds = 20;
+  double warmup_seconds = 10;
+  std::string wire = "f32";
+  std::string precision = "f32";  // of the NN worker
+  std::string mlp = "400,400,400";
+  std::string from_file;
+  std::string from_topic;
+  std::string brokers;
+  std::vector<std::string> sets;
+  std::vector<Flag> Table();
+  // Data come from a file, or from a topic with its brokers, or from neither.
+  absl::Status Check() const;
+};
+
+// Of `bench recovery`.
+struct RecoveryFlags {
+  int64_t rows = 1000000;
+  int kills = 10;
+  int stop = 0;  // 1: SIGSTOP instead of SIGKILL
+  std::vector<std::string> sets;
+  std::vector<Flag> Table();
+};
+
+// Of `bench cuts`.
+struct CutsFlags {
+  int64_t rows = 20000000;
+  int pairs = 3;
+  double every_seconds = 30;
+  double warmup_seconds = 10;
+  double seconds = 90;
+  std::vector<std::string> sets;
+  std::vector<Flag> Table();
+};
+
+// What is wrong with an override of a field that a command sets itself, to stand directly after it;
+// "" for others.
+std::string ProblemOfSet(absl::string_view set, bool takes_run_dir);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_COMMAND_FLAGS_H_

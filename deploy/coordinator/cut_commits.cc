@@ -1,0 +1,181 @@
+#include "deploy/coordinator/cut_commits.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/cut_name.h"
+#include "common/role/ending.h"
+
+namespace satrap {
+namespace {
+
+CommitCutAnswer Abandoned(const absl::Status& why) {
+  CommitCutAnswer answer;
+  answer.set_outcome(OUTCOME_DONE);
+  answer.set_abandoned(std::string(why.message()));
+  return answer;
+}
+
+bool IsNewer(const std::string& cut, const RunLog& log) {
+  const CutEntry* newest = log.last_cut();
+  return newest == nullptr || ParseCutName(cut) > ParseCutName(newest->cut());
+}
+
+}  // namespace
+
+CutCommits::CutCommits(CoordinatorState* state, Host* host, const RunLog* log,
+                       const CutFolders* cut_folders, const Envelope& run, KillPoints* kill_points)
+    : state_(state),
+      host_(host),
+      log_(log),
+      cut_folders_(cut_folders),
+      run_id_(run.run_id()),
+      generation_(run.generation()),
+      kill_points_(kill_points) {}
+
+absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Commit(
+    const CommitCutRequest& request) {
+  const absl::StatusOr<CutEntry> cut = Check(request);
+  // A file cannot be read, or is not whole. The work is in the tables all the same, so the cut is
+  // abandoned, as one that cannot be written.
+  if (absl::IsDataLoss(cut.status()))
+    return absl::StatusOr<CommitCutAnswer>(Abandoned(cut.status()));
+  absl::Status status = cut.status();
+  if (status.ok()) status = BeginAppend(request);
+  if (!status.ok()) return absl::StatusOr<CommitCutAnswer>(status);
+  return Append(request, *cut);
+}
+
+// DATA_LOSS: a file of the cut cannot be read or is not whole.
+absl::StatusOr<CutEntry> CutCommits::Check(const CommitCutRequest& request) const {
+  {
+    MutexLock lock(&state_->mutex);
+    if (state_->end.has_ended()) return state_->end.EndedError();
+    if (state_->end.state() != RUNNING) {
+      return absl::FailedPreconditionError("the run has not begun yet");
+    }
+  }
+  // First, because the files of an older cut may be gone by now.
+  if (ParseCutName(request.cut()).has_value() && !IsNewer(request.cut(), *log_)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        request.cut(), " is not newer than ", log_->last_cut()->cut(), ", which is committed"));
+  }
+  ASSIGN_OR_RETURN(CutEntry cut, cut_folders_->Check(request.cut()));
+  cut.set_best(request.best());
+  cut.set_last(request.last());
+  cut.set_leave(request.leave());
+  cut.set_seconds(request.seconds());
+  return cut;
+}
+
+// From here on the generation does not end until the entry is appended or is not.
+absl::Status CutCommits::BeginAppend(const CommitCutRequest& request) {
+  MutexLock lock(&state_->mutex);
+  if (state_->end.has_ended()) return state_->end.EndedError();
+  if (request.leave() && !state_->wishes.stops() && !state_->wishes.scales()) {
+    return absl::InvalidArgumentError("leave: nobody has wished that training ends");
+  }
+  return state_->end.BeginAppend(absl::StrCat(request.cut(), " is committed"));
+}
+
+absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Append(const CommitCutRequest& request,
+                                                                   const CutEntry& cut) {
+  RunLogEntry entry;
+  *entry.mutable_cut() = cut;
+  if (kill_points_ != nullptr) kill_points_->Reach(KillPoint::COORDINATOR_BEFORE_LINK);
+  const absl::Status status = host_->Append(entry);
+  if (status.ok() && kill_points_ != nullptr) {
+    kill_points_->Reach(KillPoint::COORDINATOR_AFTER_LINK);
+  }
+  bool scale = false;
+  {
+    MutexLock lock(&state_->mutex);
+    // The generation has ended meanwhile because the append hung, and the end has been told:
+    // whatever became of the entry is for the next coordinator to see.
+    if (!state_->end.appends()) return absl::nullopt;
+    if (status.ok()) {
+      OnAppended(request, log_->entries().back());
+      scale = request.leave() && state_->wishes.scales();
+    }
+  }
+  const bool known = status.ok() || EndUnlessKnown(status);
+  if (scale) AnnounceSize();
+  {
+    MutexLock lock(&state_->mutex);
+    state_->end.FinishAppend();
+  }
+  if (!known) return absl::nullopt;
+  if (absl::IsAlreadyExists(status)) {
+    return absl::StatusOr<CommitCutAnswer>(absl::FailedPreconditionError(status.message()));
+  }
+  // The disk may be full for now, or its files limited; the work is in the tables all the same.
+  if (!status.ok()) return absl::StatusOr<CommitCutAnswer>(Abandoned(status));
+  CommitCutAnswer answer;
+  answer.set_outcome(OUTCOME_DONE);
+  return absl::StatusOr<CommitCutAnswer>(std::move(answer));
+}
+
+void CutCommits::OnAppended(const CommitCutRequest& request, const RunLogEntry& entry) {
+  const CutEntry& cut = entry.cut();
+  state_->last_cut = cut;
+  state_->last_cut_unix_ms = static_cast<int64_t>(entry.unix_ms());
+  state_->end.OnCut();
+  state_->wishes.Fulfil(request.wish());
+  if (request.last()) {
+    state_->training_is_over = true;
+    state_->wishes.FulfilAll();  // there is nothing left to cut
+  }
+  if (state_->wishes.stops() && (request.leave() || request.last())) {
+    Ending stopped =
+        EndingOf(Ending::ASKED, absl::StrCat("stopped on request after ", cut.cut(), " at step ",
+                                             cut.step(), "; nothing is lost"));
+    stopped.set_loss(Ending::NOTHING);
+    state_->end.SetEnd(STOPPED, std::move(stopped));
+  }
+}
+
+// Whoever claims the next generation takes the job from the announcement. It follows the cut in the
+// same task, so no other entry of this process comes between. If it cannot be written, the ranks
+// have left all the same, so the generation ends; by the cut's entry that is no failure
+// (RunLog::has_left). The next generation has the size that the log says, and `satrap scale` asks
+// it again if that is the old one.
+void CutCommits::AnnounceSize() {
+  RunLogEntry entry;
+  GenerationEntry* next = entry.mutable_generation();
+  next->set_generation(generation_ + 1);
+  next->set_run_id(run_id_);
+  next->set_cut(log_->next_start());
+  next->set_began(BEGAN_SCALE_ANNOUNCED);
+  {
+    MutexLock lock(&state_->mutex);
+    *next->mutable_job() = state_->wishes.next_job();
+  }
+  const absl::Status status = host_->Append(entry);
+  const bool absent = !status.ok() && host_->IsAbsent(status);
+  Ending ending;
+  if (status.ok()) {
+    ending = EndingOf(Ending::ASKED, absl::StrCat("the run changes its size after ", next->cut()));
+  } else if (absl::IsAlreadyExists(status) || absl::IsAborted(status)) {
+    ending = SupersededEnding();
+  } else {
+    ending = EndingOf(
+        Ending::LOG_NOT_WRITTEN,
+        absl::StrCat("the run begins again from ", next->cut(), ", and nothing is lost",
+                     absent ? ", because its change of size cannot be written into its log: "
+                            : ", but its change of size may not be in its log: ",
+                     status.message()));
+  }
+  ending.set_loss(Ending::NOTHING);
+  MutexLock lock(&state_->mutex);
+  // Unless it hung, and the generation has ended.
+  if (state_->end.appends()) state_->end.SetEnd(RESTARTING, std::move(ending));
+}
+
+bool CutCommits::EndUnlessKnown(const absl::Status& error) {
+  const bool absent = host_->IsAbsent(error);
+  MutexLock lock(&state_->mutex);
+  return state_->end.EndUnlessKnown(error, absent);
+}
+
+}  // namespace satrap

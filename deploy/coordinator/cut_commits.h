@@ -1,0 +1,72 @@
+// Commits cuts into the run's log, and after a cut with which training leaves for another size the
+// announcement of that size.
+//
+// The link of a CUT entry is the commit. A cut of which a file cannot be read or is not whole, or
+// whose entry cannot be written and certainly is not in the log, is abandoned: the work is in the
+// tables all the same. If nobody knows whether the entry is in the log, the commit is not answered
+// and the generation ends.
+//
+// For tasks of the coordinator's disk alone, which run one at a time. It locks the state's mutex
+// for moments, and never while it calls its host.
+
+#ifndef SATRAP_DEPLOY_COORDINATOR_CUT_COMMITS_H_
+#define SATRAP_DEPLOY_COORDINATOR_CUT_COMMITS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/checkpoint/run_log.h"
+#include "common/role/kill_points.h"
+#include "deploy/coordinator/coordinator_state.h"
+#include "deploy/coordinator/cut_folders.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+class CutCommits {
+ public:
+  // What it needs of the engine.
+  class Host {
+   public:
+    virtual ~Host() = default;
+    // Appends the entry, with its time, to the run's log.
+    virtual absl::Status Append(RunLogEntry entry) = 0;
+    // After a failed Append: whether the entry certainly is not in the log. A link or a sync that
+    // fails may have worked all the same.
+    virtual bool IsAbsent(const absl::Status& status) const = 0;
+  };
+  // None of the pointers is owned. `log` is the host's; `kill_points` may be null.
+  CutCommits(CoordinatorState* state, Host* host, const RunLog* log, const CutFolders* cut_folders,
+             const Envelope& run, KillPoints* kill_points);
+
+  // Commits or abandons the cut. Returns what rank 0 is told; nothing if it must not be answered,
+  // because nobody knows whether the cut is committed: rank 0 would remove its files if it heard
+  // that it is not, and learns by its heartbeat that the generation has ended. Errors are of the
+  // request, or say that the generation is over: rank 0 would meet them again with every cut.
+  absl::optional<absl::StatusOr<CommitCutAnswer>> Commit(const CommitCutRequest& request);
+
+ private:
+  absl::StatusOr<CutEntry> Check(const CommitCutRequest& request) const;
+  absl::Status BeginAppend(const CommitCutRequest& request);
+  absl::optional<absl::StatusOr<CommitCutAnswer>> Append(const CommitCutRequest& request,
+                                                         const CutEntry& cut);
+  void OnAppended(const CommitCutRequest& request, const RunLogEntry& entry)
+      REQUIRES(state_->mutex);
+  void AnnounceSize();
+  bool EndUnlessKnown(const absl::Status& error);
+
+  CoordinatorState* const state_;
+  Host* const host_;
+  const RunLog* const log_;
+  const CutFolders* const cut_folders_;
+  const uint64_t run_id_;
+  const uint64_t generation_;
+  KillPoints* const kill_points_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_COORDINATOR_CUT_COMMITS_H_

@@ -1,0 +1,178 @@
+#include "deploy/coordinator/generation_end.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/count_text.h"
+#include "common/role/cause_table.h"
+#include "common/role/ending.h"
+
+namespace satrap {
+
+Ending SupersededEnding() {
+  return EndingOf(Ending::SUPERSEDED, "another coordinator has begun a later generation");
+}
+
+absl::Status GenerationEnd::EndedError() const {
+  switch (state_) {
+    case FINISHED:
+      return absl::FailedPreconditionError("the run has finished");
+    case FAILED:
+      return absl::FailedPreconditionError(absl::StrCat("the run has failed: ", ending_.text()));
+    default:
+      return absl::FailedPreconditionError(
+          absl::StrCat("this generation is over: ", ending_.text()));
+  }
+}
+
+FailAnswer GenerationEnd::Told() const {
+  FailAnswer answer;
+  answer.set_state(put_off_.has_value() ? put_off_->state : state_);
+  // A role that exits with 75 hears of FAILED when it is started again.
+  if (put_off_.has_value() && put_off_->state == FAILED) answer.set_state(RESTARTING);
+  *answer.mutable_ending() = put_off_.has_value() ? put_off_->how : ending_;
+  return answer;
+}
+
+bool GenerationEnd::PutOff(RunState end, const Ending& how, void (GenerationEnd::*again)(Ending)) {
+  if (!appends() && !dropping_) return false;
+  if (!put_off_.has_value()) put_off_ = PutOffEnd{end, how, again};
+  return true;
+}
+
+void GenerationEnd::TakePutOffEnd() {
+  if (!put_off_.has_value()) return;
+  PutOffEnd due = *std::move(put_off_);
+  put_off_.reset();
+  if (due.end == nullptr) {
+    End(due.state, std::move(due.how));
+  } else {
+    (this->*due.end)(std::move(due.how));
+  }
+}
+
+void GenerationEnd::End(RunState end, Ending how) {
+  if (has_ended() || PutOff(end, how, nullptr)) return;
+  state_ = end;
+  ending_ = std::move(how);
+}
+
+void GenerationEnd::EndWithoutLastCut(Ending how) {
+  if (has_ended() || PutOff(STOPPED, how, &GenerationEnd::EndWithoutLastCut)) return;
+  if (uncertain_.has_value()) {
+    absl::StrAppend(how.mutable_text(), "; whether ", *uncertain_,
+                    " is not known here: `satrap resume` finds out");
+  } else {
+    host_->AddLostWork(&how);
+  }
+  End(STOPPED, std::move(how));
+}
+
+void GenerationEnd::EndBy(Ending how) {
+  how.set_before_ready(state_ == STARTING);
+  if (!NoRestartCures(how, before_.ended)) return EndByLoss(std::move(how));
+  if (RuleOf(how).follows == Follows::kRunEndsIfRepeated) {
+    absl::StrAppend(
+        how.mutable_text(),
+        "\n  the generation before ended by the same before all roles were ready, so no "
+        "restart cures it: ",
+        RuleOf(how).cure);
+  }
+  EndForGood(std::move(how));
+}
+
+void GenerationEnd::EndByLoss(Ending how) {
+  how.set_before_ready(state_ == STARTING);
+  // An entry that may be in the log may be a cut, which gives the run its restarts again, or its
+  // end. The next coordinator sees, and judges.
+  const bool may_restart =
+      before_.restarts_without_cut < before_.max_restarts || uncertain_.has_value();
+  const RunState end = host_->IsStopWished() ? STOPPED : may_restart ? RESTARTING : FAILED;
+  if (has_ended() || PutOff(end, how, &GenerationEnd::EndByLoss)) return;
+  if (end == STOPPED) {
+    how.set_text(absl::StrCat("stopped, but ", how.text()));
+    return EndWithoutLastCut(std::move(how));
+  }
+  if (end == RESTARTING) return End(RESTARTING, std::move(how));
+  if (before_.max_restarts > 0) {
+    absl::StrAppend(how.mutable_text(), "\n  and the run has restarted ",
+                    Counted(static_cast<uint64_t>(before_.max_restarts), "time"),
+                    " without a cut between (max_restarts): ", before_.recent_causes);
+  }
+  End(FAILED, std::move(how));
+}
+
+void GenerationEnd::EndForGood(Ending how) {
+  const JobTrial& trial = before_.trial;
+  const bool drops = state_ == STARTING && trial.MayBeTheCause(how);
+  // A run in progress goes on as it was; whoever resumes one with another job is told.
+  const RunState end = drops && !trial.resumed ? RESTARTING : FAILED;
+  if (!drops) return End(FAILED, std::move(how));
+  if (has_ended() || PutOff(end, how, &GenerationEnd::EndForGood)) return;
+  dropping_ = true;
+  host_->AppendDropped(trial.change, how);
+  absl::StrAppend(how.mutable_text(), "\n  the change of the job is dropped: ", trial.change,
+                  end == FAILED ? "; the next `satrap resume` has the earlier job" : "");
+  put_off_ = PutOffEnd{end, std::move(how), nullptr};
+}
+
+absl::Status GenerationEnd::BeginAppend(std::string what) {
+  if (has_ended()) return EndedError();
+  CHECK(!appends());
+  appending_ = std::move(what);
+  return absl::OkStatus();
+}
+
+void GenerationEnd::SetEnd(RunState end, Ending how) {
+  CHECK(appends());
+  state_ = end;
+  ending_ = std::move(how);
+}
+
+void GenerationEnd::SetUncertain() {
+  if (appends() && !appending_->empty()) uncertain_ = appending_;
+}
+
+bool GenerationEnd::EndUnlessKnown(const absl::Status& error, bool absent) {
+  if (absl::IsAlreadyExists(error) || absl::IsAborted(error)) End(RESTARTING, SupersededEnding());
+  if (absent) return true;
+  // It does not append any more if the append hung: then the generation has ended already.
+  SetUncertain();
+  EndByLoss(
+      EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
+               absl::StrCat("coordinator: the run's log cannot be written: ", error.message())));
+  return false;
+}
+
+void GenerationEnd::FinishAppend() {
+  if (!appends()) return;
+  appending_.reset();
+  if (!dropping_) TakePutOffEnd();
+}
+
+void GenerationEnd::OnDiskHang(const std::string& hangs) {
+  if (has_ended()) return;
+  if (put_off_.has_value()) absl::StrAppend(put_off_->how.mutable_text(), "; ", hangs);
+  SetUncertain();
+  FinishAppend();
+  // As after any loss, the next generation tries the job again.
+  if (std::exchange(dropping_, false)) put_off_.reset();
+  EndByLoss(EndingOf(Ending::DISK_HANGS, COORDINATOR, 0, hangs));
+}
+
+void GenerationEnd::OnDropAppended(const absl::Status& status, const Ending& how) {
+  // The append hung, and the generation has ended meanwhile.
+  if (!std::exchange(dropping_, false)) return;
+  if (status.ok()) return TakePutOffEnd();
+  // Whether or not the entry is in the log, the next generation shows what becomes of the job.
+  put_off_.reset();
+  if (absl::IsAlreadyExists(status) || absl::IsAborted(status)) {
+    return End(RESTARTING, SupersededEnding());
+  }
+  EndByLoss(EndingOf(
+      Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
+      absl::StrCat(how.text(), "\n  and the run's log cannot be written: ", status.message())));
+}
+
+}  // namespace satrap

@@ -1,0 +1,303 @@
+#include "deploy/coordinator/generation_end.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/types/optional.h"
+#include "common/role/ending.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class GenerationEndTest : public ::testing::Test, public GenerationEnd::Host {
+ protected:
+  bool IsStopWished() const override { return stop_wished_; }
+  void AddLostWork(Ending* how) const override {
+    how->set_text(how->text() + "; 3 steps are lost");
+    how->set_lost_steps(3);
+  }
+  void AppendDropped(const std::string& change, const Ending& how) override {
+    EXPECT_FALSE(dropped_.has_value()) << "twice";
+    EXPECT_EQ(change, before_.trial.change);
+    dropped_ = how;
+  }
+
+  // A generation of a run with `max_restarts`, by what before_ says.
+  GenerationEnd Of(int max_restarts = 2) {
+    before_.max_restarts = max_restarts;
+    return GenerationEnd(before_, this);
+  }
+  GenerationEnd Running(int max_restarts = 2) {
+    GenerationEnd end = Of(max_restarts);
+    end.Begin();
+    return end;
+  }
+  static Ending Loss(const std::string& text = "embedding_ps 0 is lost") {
+    return EndingOf(Ending::MEMBER_LOST, EMBEDDING_PS, 0, text);
+  }
+  static Ending Failure(Ending::Kind kind) {
+    Ending how = EndingOf(Ending::MEMBER_FAILED, NN_WORKER, 0, "nn_worker 0: it failed");
+    how.set_kind(kind);
+    return how;
+  }
+  void PutOnTrial(bool resumed) {
+    before_.trial.change = "nn_worker.replicas from 1 to 2";
+    before_.trial.resumed = resumed;
+  }
+
+  GenerationEnd::Before before_;
+  bool stop_wished_ = false;
+  absl::optional<Ending> dropped_;
+};
+
+TEST_F(GenerationEndTest, TheFirstCauseIsKept) {
+  GenerationEnd end = Running();
+  EXPECT_FALSE(end.has_ended());
+  end.EndByLoss(Loss("the first"));
+  EXPECT_EQ(end.state(), RESTARTING);
+  end.EndForGood(Failure(Ending::DAMAGED));
+  end.End(STOPPED, Loss());
+  end.EndWithoutLastCut(Loss());
+  end.OnDiskHang("the disk hangs");
+  EXPECT_EQ(end.state(), RESTARTING);
+  EXPECT_EQ(end.ending().text(), "the first");
+  EXPECT_EQ(end.EndedError().message(), "this generation is over: the first");
+}
+
+TEST_F(GenerationEndTest, SaysWhetherAllWereReady) {
+  GenerationEnd early = Of();
+  EXPECT_TRUE(early.may_begin());
+  early.EndByLoss(Loss());
+  EXPECT_TRUE(early.ending().before_ready());
+  EXPECT_FALSE(early.may_begin());
+  GenerationEnd late = Running();
+  EXPECT_FALSE(late.may_begin());
+  late.EndByLoss(Loss());
+  EXPECT_FALSE(late.ending().before_ready());
+}
+
+TEST_F(GenerationEndTest, ALossFailsTheRunOnceNoRestartIsLeftAndACutBringsThemBack) {
+  before_.restarts_without_cut = 2;
+  before_.recent_causes = "generation 1: a; generation 2: b";
+  GenerationEnd end = Running();
+  end.EndByLoss(Loss());
+  EXPECT_EQ(end.state(), FAILED);
+  EXPECT_EQ(end.ending().text(),
+            "embedding_ps 0 is lost\n  and the run has restarted 2 times without a cut between "
+            "(max_restarts): generation 1: a; generation 2: b");
+  EXPECT_THAT(std::string(end.EndedError().message()), HasSubstr("the run has failed: "));
+  GenerationEnd after_cut = Running();
+  after_cut.OnCut();
+  after_cut.EndByLoss(Loss());
+  EXPECT_EQ(after_cut.state(), RESTARTING);
+  before_.restarts_without_cut = 0;
+  GenerationEnd without = Running(/*max_restarts=*/0);
+  without.EndByLoss(Loss());
+  EXPECT_EQ(without.state(), FAILED);
+  EXPECT_EQ(without.ending().text(), "embedding_ps 0 is lost") << "the cause alone";
+}
+
+TEST_F(GenerationEndTest, TheTableOfCausesDecidesWhetherARestartMayCure) {
+  GenerationEnd cured = Running();
+  cured.EndBy(Failure(Ending::PEER_AWAY));
+  EXPECT_EQ(cured.state(), RESTARTING);
+  GenerationEnd damaged = Running();
+  damaged.EndBy(Failure(Ending::DAMAGED));
+  EXPECT_EQ(damaged.state(), FAILED);
+  before_.ended = Failure(Ending::NO_MEMORY);
+  before_.ended.set_before_ready(true);
+  GenerationEnd again = Of();
+  again.EndBy(Failure(Ending::NO_MEMORY));
+  EXPECT_EQ(again.state(), FAILED);
+  EXPECT_THAT(again.ending().text(), HasSubstr("no restart cures it: give it more memory"));
+  GenerationEnd ran = Running();
+  ran.EndBy(Failure(Ending::NO_MEMORY));
+  EXPECT_EQ(ran.state(), RESTARTING) << "all were ready this time";
+}
+
+TEST_F(GenerationEndTest, ALossDuringAStopIsAStopThatTellsWhatIsLost) {
+  stop_wished_ = true;
+  GenerationEnd end = Running(/*max_restarts=*/0);
+  end.EndByLoss(Loss());
+  EXPECT_EQ(end.state(), STOPPED);
+  EXPECT_EQ(end.ending().text(), "stopped, but embedding_ps 0 is lost; 3 steps are lost");
+  EXPECT_EQ(end.ending().lost_steps(), 3u);
+}
+
+TEST_F(GenerationEndTest, AnEndDuringAnAppendFollowsItByWhatIsKnownThen) {
+  before_.restarts_without_cut = 2;
+  GenerationEnd end = Running();
+  ASSERT_TRUE(end.BeginAppend("cut_0001_000001 is committed").ok());
+  end.EndByLoss(Loss("the first"));
+  end.EndForGood(Failure(Ending::DAMAGED));
+  EXPECT_EQ(end.state(), RUNNING);
+  EXPECT_EQ(end.Told().state(), RESTARTING) << "the entry may bring the restarts back";
+  EXPECT_EQ(end.Told().ending().text(), "the first");
+  end.OnCut();
+  end.FinishAppend();
+  EXPECT_EQ(end.state(), RESTARTING);
+  EXPECT_EQ(end.ending().text(), "the first");
+  EXPECT_EQ(end.Told().state(), RESTARTING);
+  EXPECT_FALSE(end.BeginAppend("x").ok());
+  EXPECT_FALSE(end.appends());
+}
+
+TEST_F(GenerationEndTest, WithoutACutTheEndThatWasPutOffIsAFailureAndItsMemberHearsSo) {
+  before_.restarts_without_cut = 2;
+  GenerationEnd end = Running();
+  ASSERT_TRUE(end.BeginAppend("").ok());
+  end.EndByLoss(Loss());
+  end.FinishAppend();
+  EXPECT_EQ(end.state(), FAILED);
+  EXPECT_EQ(end.Told().state(), FAILED);
+  end.FinishAppend();
+  EXPECT_EQ(end.state(), FAILED) << "nothing is appended any more";
+}
+
+TEST_F(GenerationEndTest, AnEntryThatIsTheEndPrecedesOneThatWasPutOff) {
+  GenerationEnd end = Running();
+  ASSERT_TRUE(end.BeginAppend("the run has finished").ok());
+  end.EndByLoss(Loss());
+  end.SetEnd(FINISHED, Ending());
+  end.FinishAppend();
+  EXPECT_EQ(end.state(), FINISHED);
+  EXPECT_EQ(end.ending().text(), "");
+  EXPECT_EQ(end.EndedError().message(), "the run has finished");
+}
+
+TEST_F(GenerationEndTest, AnEntryThatIsCertainlyNotThereEndsNothing) {
+  GenerationEnd end = Running();
+  ASSERT_TRUE(end.BeginAppend("cut_0001_000001 is committed").ok());
+  EXPECT_TRUE(end.EndUnlessKnown(absl::ResourceExhaustedError("no space left"), /*absent=*/true));
+  end.FinishAppend();
+  EXPECT_EQ(end.state(), RUNNING);
+}
+
+TEST_F(GenerationEndTest, AnEntryOfWhichNobodyKnowsEndsTheGenerationAndNeverTheRun) {
+  GenerationEnd end = Running(/*max_restarts=*/0);
+  ASSERT_TRUE(end.BeginAppend("cut_0001_000001 is committed").ok());
+  EXPECT_FALSE(end.EndUnlessKnown(absl::DataLossError("no sync"), /*absent=*/false));
+  EXPECT_EQ(end.state(), RUNNING) << "not before the append is over";
+  end.FinishAppend();
+  EXPECT_EQ(end.state(), RESTARTING) << "it may be a cut";
+  EXPECT_EQ(end.ending().why(), Ending::LOG_NOT_WRITTEN);
+  stop_wished_ = true;
+  GenerationEnd stopped = Running();
+  ASSERT_TRUE(stopped.BeginAppend("cut_0001_000001 is committed").ok());
+  EXPECT_FALSE(stopped.EndUnlessKnown(absl::DataLossError("no sync"), /*absent=*/false));
+  stopped.FinishAppend();
+  EXPECT_EQ(stopped.state(), STOPPED);
+  EXPECT_THAT(stopped.ending().text(),
+              AllOf(HasSubstr("whether cut_0001_000001 is committed is not known here"),
+                    Not(HasSubstr("3 steps"))));
+}
+
+TEST_F(GenerationEndTest, AnotherCoordinatorThatWasFasterIsTheFailureOfNobody) {
+  for (const absl::Status& error : {absl::AlreadyExistsError("x"), absl::AbortedError("x")}) {
+    GenerationEnd end = Running(/*max_restarts=*/0);
+    ASSERT_TRUE(end.BeginAppend("cut_0001_000001 is committed").ok());
+    end.EndUnlessKnown(error, /*absent=*/absl::IsAlreadyExists(error));
+    end.FinishAppend();
+    EXPECT_EQ(end.state(), RESTARTING);
+    EXPECT_EQ(end.ending().why(), Ending::SUPERSEDED) << "the first cause";
+  }
+}
+
+TEST_F(GenerationEndTest, ADiskThatHangsEndsAnAppendWhoseOutcomeNobodyKnows) {
+  GenerationEnd end = Running(/*max_restarts=*/0);
+  ASSERT_TRUE(end.BeginAppend("cut_0001_000001 is committed").ok());
+  end.OnDiskHang("the disk hangs");
+  EXPECT_EQ(end.state(), RESTARTING);
+  EXPECT_EQ(end.ending().why(), Ending::DISK_HANGS);
+  EXPECT_FALSE(end.appends());
+  end.FinishAppend();
+  EXPECT_EQ(end.ending().text(), "the disk hangs");
+  GenerationEnd waiting = Running();
+  ASSERT_TRUE(waiting.BeginAppend("").ok());
+  waiting.EndByLoss(Loss());
+  waiting.OnDiskHang("the disk hangs");
+  EXPECT_EQ(waiting.ending().text(), "embedding_ps 0 is lost; the disk hangs")
+      << "what came first, and why it took so long";
+}
+
+TEST_F(GenerationEndTest, AJobOnTrialIsDroppedBeforeTheEndAndTheRunGoesOn) {
+  PutOnTrial(/*resumed=*/false);
+  GenerationEnd end = Of(/*max_restarts=*/0);
+  end.EndBy(Failure(Ending::REFUSED));
+  ASSERT_TRUE(dropped_.has_value());
+  EXPECT_EQ(dropped_->text(), "nn_worker 0: it failed");
+  EXPECT_EQ(end.state(), STARTING);
+  EXPECT_FALSE(end.may_begin());
+  EXPECT_EQ(end.Told().state(), RESTARTING);
+  end.EndByLoss(Loss());
+  end.OnDropAppended(absl::OkStatus(), *dropped_);
+  EXPECT_EQ(end.state(), RESTARTING);
+  EXPECT_EQ(end.ending().text(),
+            "nn_worker 0: it failed\n  the change of the job is dropped: nn_worker.replicas from 1 "
+            "to 2");
+}
+
+TEST_F(GenerationEndTest, WhoHasResumedWithAJobThatIsDroppedIsTold) {
+  PutOnTrial(/*resumed=*/true);
+  GenerationEnd end = Of();
+  end.EndBy(Failure(Ending::REFUSED));
+  EXPECT_EQ(end.Told().state(), RESTARTING) << "not before it is in the log";
+  end.OnDropAppended(absl::OkStatus(), *dropped_);
+  EXPECT_EQ(end.state(), FAILED);
+  EXPECT_THAT(end.ending().text(), HasSubstr("the next `satrap resume` has the earlier job"));
+}
+
+TEST_F(GenerationEndTest, AJobOnTrialIsKeptAfterALossAndWhereItIsNotTheCause) {
+  PutOnTrial(/*resumed=*/false);
+  GenerationEnd lost = Of();
+  lost.EndBy(Failure(Ending::PEER_AWAY));
+  EXPECT_EQ(lost.state(), RESTARTING);
+  GenerationEnd runs = Running();
+  runs.EndBy(Failure(Ending::REFUSED));
+  EXPECT_EQ(runs.state(), FAILED);
+  Ending away = EndingOf(Ending::TOPICS, "no broker answers");
+  away.set_kind(Ending::PEER_AWAY);
+  GenerationEnd waits = Of();
+  waits.EndBy(away);
+  EXPECT_EQ(waits.state(), FAILED);
+  EXPECT_FALSE(dropped_.has_value());
+  before_.trial.changes_topics = true;
+  GenerationEnd wrong = Of();
+  wrong.EndBy(away);
+  EXPECT_TRUE(dropped_.has_value()) << "it may name the wrong broker";
+}
+
+TEST_F(GenerationEndTest, ADropThatIsNotWrittenOrHangsIsALoss) {
+  PutOnTrial(/*resumed=*/false);
+  const struct {
+    absl::Status status;
+    Ending::Why why;
+  } cases[] = {{absl::DataLossError("no sync"), Ending::LOG_NOT_WRITTEN},
+               {absl::AlreadyExistsError("x"), Ending::SUPERSEDED},
+               {absl::AbortedError("x"), Ending::SUPERSEDED}};
+  for (const auto& each : cases) {
+    dropped_.reset();
+    GenerationEnd end = Of();
+    end.EndBy(Failure(Ending::REFUSED));
+    end.OnDropAppended(each.status, *dropped_);
+    EXPECT_EQ(end.state(), RESTARTING);
+    EXPECT_EQ(end.ending().why(), each.why);
+  }
+  dropped_.reset();
+  GenerationEnd hangs = Of();
+  hangs.EndBy(Failure(Ending::REFUSED));
+  hangs.OnDiskHang("the disk hangs");
+  EXPECT_EQ(hangs.state(), RESTARTING);
+  EXPECT_EQ(hangs.ending().why(), Ending::DISK_HANGS);
+  hangs.OnDropAppended(absl::OkStatus(), *dropped_);
+  EXPECT_EQ(hangs.ending().why(), Ending::DISK_HANGS) << "the end has been told";
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,36 @@
+// What a run loses that goes on from its newest cut: what was trained after it.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_DEPLOY_COORDINATOR_LOST_WORK_H_
+#define SATRAP_DEPLOY_COORDINATOR_LOST_WORK_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/types/optional.h"
+#include "common/checkpoint/run_log.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+// Whether it is known that no generation before the newest one of `log` has trained after the cut
+// that this one begins from: the run begins, or training was over with that cut, or was left with
+// it for a stop or another size. A change of the job that was dropped since has trained nothing.
+// After any other cut training went on, and nobody knows how far.
+bool NothingWasLostBefore(const RunLog& log);
+
+// What a generation's coordinator knows of its training.
+struct TrainedSince {
+  absl::optional<CutEntry> own_cut;  // the newest that this generation has committed
+  std::string start_cut;             // the name of the one that it began from; empty: the beginning
+  uint64_t start_step = 0;           // where that is
+  uint64_t step = 0;                 // that rank 0 has told last, which may be a second ago
+};
+// Adds to the text what is lost of it, and from where the run goes on; sets the loss if steps are
+// known to be lost.
+void AddLostWork(const TrainedSince& trained, Ending* how);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_COORDINATOR_LOST_WORK_H_

@@ -1,0 +1,62 @@
+// Which loader reads which topic partition of the train stream, in one generation, and how far they
+// have come.
+//
+// The partitions that a generation begins with are dealt by a rule that all roles know: hybrid,
+// partition j to loader j mod loaders; sync, to lane j mod lanes, and so to its loader. Those that
+// are added later go to the loader with the fewest, and stay there.
+//
+// Not thread-safe: the coordinator's engine locks.
+
+#ifndef SATRAP_DEPLOY_COORDINATOR_TOPICS_DEALT_TOPICS_H_
+#define SATRAP_DEPLOY_COORDINATOR_TOPICS_DEALT_TOPICS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/checkpoint/ledger.h"
+#include "common/kafka/partition.h"
+#include "proto/control.pb.h"
+#include "proto/job.pb.h"
+#include "proto/position.pb.h"
+
+namespace satrap {
+
+class DealtTopics {
+ public:
+  explicit DealtTopics(const JobConfig& job);
+
+  // The partitions that the generation begins with. REQUIRES: called once, before the others
+  void Begin(const StreamTopics& train);
+  // Deals partitions that were added.
+  void Add(const StreamTopics& added);
+  bool begun() const { return begun_; }
+  const StreamTopics& train() const { return train_; }
+
+  // Adds the partitions from `known` on, but none of those that the generation began with.
+  void AddTo(uint32_t known, HeartbeatAnswer* answer) const;
+
+  // The status, from what the loaders among answer->roles() have told. `unix_ms` is now.
+  void AddTo(int64_t unix_ms, StatusAnswer* answer) const;
+
+ private:
+  std::vector<uint32_t> first_loaders_;  // of lane, or of partition modulo its size
+  bool begun_ = false;
+  StreamTopics train_;
+  size_t begun_with_ = 0;
+  std::vector<uint32_t> loader_of_;      // by partition
+  std::vector<uint64_t> partitions_of_;  // by loader: how many
+};
+
+// The first offset of each partition that is not consumed, at a cut with this position and ledger:
+// what the group commits. Later epochs read again what the first one has consumed, so they change
+// nothing.
+std::vector<uint64_t> ConsumedOffsets(const StreamTopics& train, const RunPosition& position,
+                                      const Ledger& ledger);
+
+// The same as a group's commit. REQUIRES: one offset for each of the first partitions of `train`
+std::vector<KafkaPlace> PlacesOf(const StreamTopics& train, const std::vector<uint64_t>& offsets);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_COORDINATOR_TOPICS_DEALT_TOPICS_H_

@@ -1,0 +1,69 @@
+#include "deploy/launcher/coordinator_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/role/coordinator_client.h"
+#include "common/role/role_flags.h"
+#include "common/rpc/endpoints.h"
+#include "common/thread/clock.h"
+
+namespace satrap {
+namespace {
+
+constexpr int64_t kPeriodMs = 250;
+// Short, because a death is not noticed meanwhile.
+constexpr int64_t kTimeoutMs = 500;
+// A coordinator that has answered and then does not for so long is silent, as for its members; one
+// that has just been started may still read the log of a long run.
+constexpr int64_t kSilentMs = kHeartbeatTimeoutMs + 1000;
+constexpr int64_t kFirstAnswerMs = 60000;
+
+}  // namespace
+
+absl::Status CoordinatorWatch::Begin(const std::string& address) {
+  // A channel of its own: one that knows the coordinator before would wait before it tries again.
+  ASSIGN_OR_RETURN(channel_, rpc::GrpcChannel::Create(address, rpc::EndpointOptions()));
+  // The run id stays: a coordinator of another run must not answer for this one.
+  StatusAnswer fresh;
+  if (status_.has_run_id()) fresh.set_run_id(status_.run_id());
+  status_ = std::move(fresh);
+  has_answered_ = has_run_ = answers_ = false;
+  silent_ms_ = over_ms_ = next_ms_ = 0;
+  return absl::OkStatus();
+}
+
+void CoordinatorWatch::Ask() {
+  // The first answer is this run's: the launcher started the only process that can listen in the
+  // run's socket folder.
+  Envelope envelope;
+  if (status_.has_run_id()) envelope.set_run_id(status_.run_id());
+  CoordinatorClient client(channel_.get(), envelope, kTimeoutMs);
+  const int64_t start_ms = MonotonicMs();
+  absl::StatusOr<StatusAnswer> answer = client.Status();
+  answers_ = answer.ok();
+  if (answer.ok()) {
+    status_ = *std::move(answer);
+    has_answered_ = true;
+    has_run_ |= state() == RUNNING;
+    silent_ms_ = 0;
+  } else {
+    // A longer time passed because this process itself stood still.
+    silent_ms_ += std::min(MonotonicMs() - start_ms, 2 * kTimeoutMs) + kPeriodMs;
+  }
+  if (SaysOver() && over_ms_ == 0) over_ms_ = MonotonicMs();
+  next_ms_ = MonotonicMs() + kPeriodMs;
+}
+
+bool CoordinatorWatch::IsDue() const { return MonotonicMs() >= next_ms_; }
+
+bool CoordinatorWatch::TryStop(StopRequest* stop) {
+  return stop->Try(channel_.get(), status_.run_id(), kTimeoutMs);
+}
+
+bool CoordinatorWatch::IsSilent() const {
+  return silent_ms_ >= (has_answered_ ? kSilentMs : kFirstAnswerMs);
+}
+
+}  // namespace satrap

@@ -1,0 +1,47 @@
+// The values of a Network: parameters with what is made of them, and the running statistics of
+// layers. Each kind lies in one flat buffer (network_memory.h).
+//
+// Thread-compatible.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_NETWORK_VALUES_H_
+#define SATRAP_NN_WORKER_GRAPH_NETWORK_VALUES_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "nn_worker/backend/backend.h"
+#include "nn_worker/graph/averaged_weights.h"
+#include "nn_worker/graph/graph.h"
+#include "nn_worker/graph/network_checkpoint.h"
+#include "nn_worker/graph/network_memory.h"
+#include "nn_worker/graph/network_options.h"
+
+namespace satrap {
+
+struct NetworkValues {
+  // RESOURCE_EXHAUSTED. All values are 0.
+  absl::Status Allocate(const Graph& graph, const NetworkOptions& options);
+  void SetInitialValues(uint64_t seed);
+  // Rounds the parameters anew. Call after every change of the parameters, except by a step, which
+  // does so itself.
+  void RefreshCopies();
+  // Makes layers read the averages (true) or the trained parameters (false). Whoever else reads or
+  // writes parameters must have the trained ones shown. Without averages nothing happens.
+  void ShowAverages(bool show) {
+    if (averages.has_value() && averages->Show(show)) RefreshCopies();
+  }
+  // What of them is saved and loaded.
+  std::vector<KeptArray> Kept(bool with_averages) const;
+
+  Backend* backend = nullptr;
+  FlatLayout parameter_layout;
+  FlatLayout state_layout;
+  Tensor parameters, states;   // (1, size)
+  std::vector<Tensor> copies;  // in 16 bits, by array of parameter_layout; empty: has none
+  absl::optional<AveragedWeights> averages;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_NETWORK_VALUES_H_
