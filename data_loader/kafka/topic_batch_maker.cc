@@ -205,9 +205,8 @@ class TopicBatchMaker final : public BatchMaker {
     return false;
   }
 
-  // The partition whose block has the least number, counted from the partition's start; the first
-  // of them if there are several. So the turns are the same wherever reading begins. Null if all
-  // are finished.
+  // The partition whose block has the least number, counted from the partition's start; the first of
+  // several. So the turns are the same wherever reading begins. Null if all are finished.
   Partition* OfTurn() const {
     Partition* least = nullptr;
     uint64_t least_block = 0;
@@ -278,8 +277,7 @@ class TopicBatchMaker final : public BatchMaker {
                                                               static_cast<uint64_t>(lost->found));
     // Messages that were consumed may expire.
     if (count > 0 && stream_.config.on_lost_offsets() != KafkaConfig::SKIP) {
-      // Reading may begin at the last consumed message, to compare it. What is lost begins after
-      // it.
+      // Reading may begin at the last consumed message, to compare it; what is lost comes after it.
       const auto first = static_cast<int64_t>(partition->blocks->block_first());
       absl::optional<MessageSource::Lost> same;
       return OffsetRefused(PlaceOf(*partition, 0).partition, std::max(lost->wanted, first),
