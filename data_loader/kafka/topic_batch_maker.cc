@@ -205,7 +205,7 @@ class TopicBatchMaker final : public BatchMaker {
     return false;
   }
 
-  // The partition whose block has the least number, counted from the partition's start; the first of
+  // The partition whose block has the least number, counted from its own start; the first of
   // several. So the turns are the same wherever reading begins. Null if all are finished.
   Partition* OfTurn() const {
     Partition* least = nullptr;
