@@ -5,7 +5,8 @@ library, and clock_test.cc for a test.
 
 Who may depend on a library follows from its folder, by the layers of the project
 (tests/style/check.sh): everybody on common and proto, a role's own folders, deploy and tests on a
-role's. All depend on Abseil and on common/base, and name neither.
+role's. All depend on Abseil and on common/base, and those outside of common on
+common/numeric and common/thread, without naming them.
 """
 
 # g++ 12 warns falsely of overflows in std::string's inlined copies. It does not warn in system headers, but
@@ -54,9 +55,14 @@ def _visibility():
 
 def _deps(deps):
     """The deps, and what all have."""
+    package = native.package_name()
     everywhere = ["//third_party:absl"]
-    if native.package_name() != "common/base":
+    if package != "common/base":
         everywhere.append("//common/base")
+    if package.split("/")[0] not in ("common", "proto"):
+        everywhere += ["//common/numeric", "//common/thread"]
+    if type(deps) == "list":
+        deps = [dep for dep in deps if dep not in everywhere]
     return everywhere + deps
 
 def satrap_library(
@@ -121,6 +127,8 @@ def satrap_test(name, sources, deps = [], own_main = False, **kwargs):
 
     All its sources end in _test.cc: .bazelrc compiles those with -O1, as their precompiled header, and g++
     crashes on a header of another optimisation.
+
+    A test has what the libraries that it names depend on, too, so it names nothing of that.
 
     Sources with other tags, other data, or what concerns the whole process (limits, signals, the
     working folder, a main function of their own) are programs of their own.

@@ -37,7 +37,7 @@ absl::Status CheckFirstLabels(const StreamSpec& train, uint32_t loader, uint32_t
       for (size_t row = 0; row < block.records.rows(); ++row) first.Add(block.records.labels(row));
     }
   }
-  return first.Judge();
+  return first.Check();
 }
 
 }  // namespace satrap

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/ledger.h"
+#include "common/checkpoint/ledger/ledger.h"
 #include "common/testing/manual_executor.h"
 #include "data_loader/batch/quarantine_files.h"
 #include "data_loader/loader_streams.h"

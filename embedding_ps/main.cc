@@ -40,7 +40,7 @@ absl::Status LoadCut(const std::string& folder, PsEngine* engine) {
   });
   MutexLock lock(&mutex);
   while (!status.has_value()) ended.Wait(&mutex);
-  return AboutStartCut(*status);
+  return MarkAsStartCutError(*status);
 }
 
 absl::Status RunEmbeddingPs(RoleRuntime& runtime) {

@@ -8,7 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/chunk/chunk.h"
-#include "common/config/batch_scaling.h"
+#include "common/learning_rate/batch_scaling.h"
 #include "common/rpc/control_methods.h"
 #include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
@@ -357,7 +357,8 @@ void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader&
     for (const rpc::PendingAnswer& part : calls) FinishUpdate(part, sum.status());
     return;
   }
-  if (job_.gradient_clip_norm() > 0 && sum->header.finite()) return TellSquares(*std::move(sum));
+  if (job_.gradient_clip_norm() > 0 && sum->header.finite())
+    return AnswerWithSquares(*std::move(sum));
   ApplySum(*std::move(sum), /*clip_factor=*/1, [this](const StepSum& applied) {
     for (const StepCollector::Part& part : applied.parts) {
       FinishUpdate(part.call, Done<UpdateAnswerHeader>());

@@ -33,7 +33,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/checkpoint/file_system.h"
+#include "common/file/file_system.h"
 #include "common/role/kill_points.h"
 #include "common/rpc/call_receiver.h"
 #include "common/rpc/timeouts.h"
@@ -102,7 +102,7 @@ class PsEngine final : public rpc::Handler {
   void UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader& header,
                      DecodedUpdate update);
   void ApplySum(StepSum sum, float clip_factor, absl::AnyInvocable<void(const StepSum&)> done);
-  void TellSquares(StepSum sum);
+  void AnswerWithSquares(StepSum sum);
   void AwaitApplyStep(StepSum sum, const ExactSum& squares);
   void RunApplyStep(const rpc::PendingAnswer& call, const ApplyStepHeader& header);
   static StepContext ContextOf(const StepHeader& header, double part_share);

@@ -21,7 +21,7 @@ rpc::Message ApplyStepDone() {
 
 }  // namespace
 
-void PsEngine::TellSquares(StepSum sum) {
+void PsEngine::AnswerWithSquares(StepSum sum) {
   ExactSum squares;
   const StepContext context = ContextOf(sum.header, /*part_share=*/1);
   for (const TableGradient& table : sum.tables) {

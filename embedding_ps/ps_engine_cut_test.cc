@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "common/base/check.h"
-#include "common/checkpoint/file_system.h"
 #include "common/checkpoint/manifest.h"
+#include "common/file/file_system.h"
 #include "common/numeric/hash.h"
 #include "common/rpc/control_methods.h"
 #include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
 #include "embedding_ps/ps_engine.h"
-#include "embedding_ps/ps_engine_test_fixture.h"
+#include "embedding_ps/testing/ps_engine_test_fixture.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

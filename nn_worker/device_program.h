@@ -18,7 +18,7 @@
 #include "nn_worker/backend/job_backend.h"
 #include "nn_worker/collective/device_reduction.h"
 #include "nn_worker/collective/nccl_collective.h"
-#include "nn_worker/trainer/device_plan.h"
+#include "nn_worker/trainer/memory_plan/device_plan.h"
 #include "proto/job.pb.h"
 
 namespace satrap {

@@ -10,7 +10,7 @@
 #include "nn_worker/backend/device/device_room.h"
 #include "nn_worker/collective/job_reduction.h"
 #include "nn_worker/graph/precision.h"
-#include "nn_worker/trainer/device_plan.h"
+#include "nn_worker/trainer/memory_plan/device_plan.h"
 
 namespace satrap {
 namespace {
@@ -74,10 +74,10 @@ absl::StatusOr<JobBackend> MakeRankBackend(const RoleRuntime& runtime, const Dev
     return on_cpu;
   }
   absl::StatusOr<JobBackend> made = MakeDeviceBackend(runtime, devices, card);
-  if (!made.ok()) return OrScoreOnCpu(made.status(), job);
+  if (!made.ok()) return SuggestScoringOnCpu(made.status(), job);
   if (SumsOnDevices(job)) {
     const absl::Status sums = devices->CheckReduction();
-    if (!sums.ok()) return OrSumByGloo(sums);
+    if (!sums.ok()) return SuggestGloo(sums);
   }
   return made;
 }

@@ -46,9 +46,9 @@
 #include "nn_worker/report/score_report.h"
 #include "nn_worker/report/step_times.h"
 #include "nn_worker/report/warm_start_report.h"
-#include "nn_worker/trainer/largest_part.h"
+#include "nn_worker/trainer/memory_plan/largest_part.h"
+#include "nn_worker/trainer/memory_plan/part_layout.h"
 #include "nn_worker/trainer/network_trainer.h"
-#include "nn_worker/trainer/part_layout.h"
 #include "nn_worker/trainer/predictions.h"
 #include "nn_worker/trainer/warm_start.h"
 
@@ -90,7 +90,7 @@ absl::Status ConnectCards(RoleRuntime& runtime, const DeviceProgram* devices, in
   options.prefix = CollectivePrefix(runtime);
   auto made = devices->NewReduction(options, runtime.coordinator(),
                                     [&] { return !ranks->collective->status().ok(); });
-  if (!made.ok()) return OrSumByGloo(made.status());
+  if (!made.ok()) return SuggestGloo(made.status());
   ranks->reduction = *std::move(made);
   runtime.logger().Info("adds up gradients by NCCL", {{"ranks", options.size}, {"card", card}});
   return absl::OkStatus();

@@ -9,8 +9,8 @@
 #include "absl/strings/string_view.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/durable_file.h"
-#include "common/checkpoint/file_system.h"
+#include "common/file/durable_file.h"
+#include "common/file/file_system.h"
 #include "common/numeric/hash.h"
 
 namespace satrap {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/checkpoint/file_system.h"
+#include "common/file/file_system.h"
 #include "google/protobuf/message.h"
 
 namespace satrap {

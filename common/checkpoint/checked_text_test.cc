@@ -1,6 +1,6 @@
 #include "common/checkpoint/checked_text.h"
 
-#include "common/checkpoint/testing/memory_file_system.h"
+#include "common/file/testing/memory_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/run_log.pb.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "common/checkpoint/manifest.h"
-#include "common/checkpoint/testing/memory_file_system.h"
+#include "common/file/testing/memory_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

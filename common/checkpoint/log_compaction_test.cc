@@ -6,7 +6,7 @@
 #include "common/checkpoint/cut_identity.h"
 #include "common/checkpoint/job_of_run.h"
 #include "common/checkpoint/run_log.h"
-#include "common/checkpoint/testing/memory_file_system.h"
+#include "common/file/testing/memory_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/checkpoint/file_system.h"
+#include "common/file/file_system.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/table.pb.h"
 

@@ -51,7 +51,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "common/checkpoint/cut_name.h"
-#include "common/checkpoint/file_system.h"
+#include "common/file/file_system.h"
 #include "proto/run_log.pb.h"
 
 namespace satrap {

@@ -12,7 +12,7 @@
 namespace satrap {
 
 // The type of the payload that marks such an error.
-inline constexpr char kAboutStartCut[] = "satrap/about_start_cut";
+inline constexpr char kStartCutMark[] = "satrap/about_start_cut";
 
 // The advice for such an error. No older cut is chosen silently, because work would be lost
 // unnoticed.
@@ -21,18 +21,18 @@ inline constexpr char kChooseAnotherCut[] =
 
 // `status` with kChooseAnotherCut after its message, and marked, if files of the cut are damaged
 // or missing.
-inline absl::Status AboutStartCut(const absl::Status& status) {
+inline absl::Status MarkAsStartCutError(const absl::Status& status) {
   if (!absl::IsDataLoss(status)) return status;
   absl::Status marked =
       absl::DataLossError(absl::StrCat(status.message(), "; ", kChooseAnotherCut));
-  marked.SetPayload(kAboutStartCut, absl::Cord());
+  marked.SetPayload(kStartCutMark, absl::Cord());
   return marked;
 }
 
-// Whether AboutStartCut has marked `status`, whatever its message says. A status that is rebuilt
-// from its code and message loses the mark.
-inline bool IsAboutStartCut(const absl::Status& status) {
-  return status.GetPayload(kAboutStartCut).has_value();
+// Whether MarkAsStartCutError has marked `status`, whatever its message says. A status that is
+// rebuilt from its code and message loses the mark.
+inline bool IsStartCutError(const absl::Status& status) {
+  return status.GetPayload(kStartCutMark).has_value();
 }
 
 }  // namespace satrap

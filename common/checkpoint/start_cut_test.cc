@@ -8,22 +8,22 @@ namespace satrap {
 namespace {
 
 TEST(StartCut, ADamagedCutSaysWhatToDoAndIsMarked) {
-  const absl::Status status = AboutStartCut(absl::DataLossError("a.rows is damaged"));
+  const absl::Status status = MarkAsStartCutError(absl::DataLossError("a.rows is damaged"));
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(status.message(),
             "a.rows is damaged; go on from another cut with `satrap resume RUN --from CUT`");
-  EXPECT_TRUE(IsAboutStartCut(status));
+  EXPECT_TRUE(IsStartCutError(status));
 }
 
 TEST(StartCut, OtherErrorsStayAsTheyAre) {
-  const absl::Status status = AboutStartCut(absl::UnavailableError("the disk is away"));
+  const absl::Status status = MarkAsStartCutError(absl::UnavailableError("the disk is away"));
   EXPECT_EQ(status.message(), "the disk is away");
-  EXPECT_FALSE(IsAboutStartCut(status));
-  EXPECT_FALSE(IsAboutStartCut(absl::OkStatus()));
+  EXPECT_FALSE(IsStartCutError(status));
+  EXPECT_FALSE(IsStartCutError(absl::OkStatus()));
 }
 
 TEST(StartCut, TheWordsAloneMarkNothing) {
-  EXPECT_FALSE(IsAboutStartCut(absl::DataLossError(std::string("x; ") + kChooseAnotherCut)));
+  EXPECT_FALSE(IsStartCutError(absl::DataLossError(std::string("x; ") + kChooseAnotherCut)));
 }
 
 }  // namespace

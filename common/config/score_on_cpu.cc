@@ -4,7 +4,7 @@
 
 namespace satrap {
 
-absl::Status OrScoreOnCpu(const absl::Status& error, const JobConfig& job) {
+absl::Status SuggestScoringOnCpu(const absl::Status& error, const JobConfig& job) {
   const NnWorkerConfig& nn_worker = job.nn_worker();
   if (job.action() == JobConfig::TRAIN || nn_worker.device() != NnWorkerConfig::CUDA) return error;
   std::string message =

@@ -13,7 +13,7 @@ namespace satrap {
 // `error` says why NN workers cannot use their cards. If the job only scores, the returned error
 // also says what to set so that the CPU does it: a model belongs to no device. REQUIRES:
 // !error.ok()
-absl::Status OrScoreOnCpu(const absl::Status& error, const JobConfig& job);
+absl::Status SuggestScoringOnCpu(const absl::Status& error, const JobConfig& job);
 
 }  // namespace satrap
 

@@ -25,14 +25,14 @@ JobConfig OnCards(JobConfig::Action action) {
 
 TEST(ScoreOnCpuTest, AJobThatScoresIsToldOfTheCpu) {
   for (const auto action : {JobConfig::EVALUATE, JobConfig::PREDICT}) {
-    EXPECT_EQ(OrScoreOnCpu(NoCard(), OnCards(action)),
+    EXPECT_EQ(SuggestScoringOnCpu(NoCard(), OnCards(action)),
               absl::FailedPreconditionError(
                   "there is no card; or score on the CPU: --set nn_worker.device=CPU"));
   }
-  EXPECT_EQ(OrScoreOnCpu(NoCard(), OnCards(JobConfig::TRAIN)), NoCard());
+  EXPECT_EQ(SuggestScoringOnCpu(NoCard(), OnCards(JobConfig::TRAIN)), NoCard());
   JobConfig job = OnCards(JobConfig::EVALUATE);
   job.mutable_nn_worker()->set_device(NnWorkerConfig::HOST);
-  EXPECT_EQ(OrScoreOnCpu(NoCard(), job), NoCard());
+  EXPECT_EQ(SuggestScoringOnCpu(NoCard(), job), NoCard());
 }
 
 TEST(ScoreOnCpuTest, TheJobIsValidWithWhatIsToBeSet) {
@@ -46,7 +46,7 @@ TEST(ScoreOnCpuTest, TheJobIsValidWithWhatIsToBeSet) {
   ASSERT_NE(ProblemsOf(job, {"nn_worker.device=CPU"}), "");
   job.set_action(JobConfig::EVALUATE);
   std::vector<std::string> sets =
-      absl::StrSplit(std::string(OrScoreOnCpu(NoCard(), job).message()), " --set ");
+      absl::StrSplit(std::string(SuggestScoringOnCpu(NoCard(), job).message()), " --set ");
   sets.erase(sets.begin());
   EXPECT_EQ(sets.size(), 5u);
   // The user chose the action by the command.

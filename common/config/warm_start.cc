@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/config/name_pattern.h"
+#include "common/base/name_pattern.h"
 
 namespace satrap {
 

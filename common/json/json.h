@@ -3,9 +3,10 @@
 //
 // A message is an object whose keys are the names of its fields, in the order in which the .proto
 // declares them; a field that is not set is left out. A repeated field is an array, also when it is
-// empty. One whose messages have two fields, `name` and `value` or `values`, is an object instead, with the
-// values by their names, and is left out when it is empty. A double that is not finite is null.
-// (Protobuf's own JSON writes numbers of 64 bits as strings, NaN as "NaN", and names in no order.)
+// empty. One whose messages have two fields, `name` and `value` or `values`, is an object instead,
+// with the values by their names, and is left out when it is empty. A double that is not finite is
+// null. (Protobuf's own JSON writes numbers of 64 bits as strings, NaN as "NaN", and names in no
+// order.)
 //
 // Thread-safe: functions of their arguments.
 
@@ -29,8 +30,8 @@ inline constexpr NumberFormat kShortestNumbers = nullptr;
 std::string JsonOf(const google::protobuf::Message& message,
                    NumberFormat format = kShortestNumbers);
 
-// Prints it as a line to stdout, at once: what follows may take long or be cut off. Nine digits tell
-// floats apart.
+// Prints it as a line to stdout, at once: what follows may take long or be cut off. Nine digits
+// tell floats apart.
 void PrintJson(const google::protobuf::Message& message, NumberFormat format = "%.9g");
 
 // Sets the fields that the text, an object, has; other keys are ignored, and null is a double that

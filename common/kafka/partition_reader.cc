@@ -182,7 +182,7 @@ absl::Status PartitionReader::Read(size_t index, size_t max_messages, MessageBat
     const size_t last = batch->size() - 1;
     guard_->NoteRead(index, {batch->offset(last), Xxh64(batch->value(last))});
   }
-  if (partition->status.ok()) NoteDemand(partition, batch->size(), bytes);
+  if (partition->status.ok()) RecordDemand(partition, batch->size(), bytes);
   // Messages before the error are returned first; the next call returns the error.
   return batch->empty() ? partition->status : absl::OkStatus();
 }
@@ -246,7 +246,7 @@ absl::Status PartitionReader::FindLost(Partition* partition) {
   return refused;
 }
 
-void PartitionReader::NoteDemand(Partition* partition, size_t messages, size_t bytes) {
+void PartitionReader::RecordDemand(Partition* partition, size_t messages, size_t bytes) {
   double& mean = partition->mean_bytes;
   if (messages > 0) mean += (static_cast<double>(bytes) / static_cast<double>(messages) - mean) / 8;
   // At the end there is nothing to fetch, and the broker answers by itself when there is.

@@ -58,9 +58,9 @@ class PartitionReader final : public MessageSource {
  public:
   // Begins to fetch from each place. The places are known to exist (KafkaCluster); those of this
   // reader have the indices of `places`. Readers that share an outage warn once of a broker that is
-  // away; null: this one alone. Of a place with an anchor nothing is given before that was compared,
-  // or the brokers have not answered for some seconds. `keep`, if not null, gets anchors for a later
-  // reader (partition_guard.h). Errors as ResolveKafkaSettings.
+  // away; null: this one alone. Of a place with an anchor nothing is given before that was
+  // compared, or the brokers have not answered for some seconds. `keep`, if not null, gets anchors
+  // for a later reader (partition_guard.h). Errors as ResolveKafkaSettings.
   // REQUIRES: no partition twice
   static absl::StatusOr<std::unique_ptr<PartitionReader>> Open(
       const KafkaConfig& config, std::vector<KafkaPlace> places, Logger logger,
@@ -95,7 +95,7 @@ class PartitionReader final : public MessageSource {
   absl::Status Take(Partition* partition, rd_kafka_message_s* message, MessageBatch* batch);
   absl::Status Fail(Partition* partition, const rd_kafka_message_s& message);
   absl::Status FindLost(Partition* partition);
-  void NoteDemand(Partition* partition, size_t messages, size_t bytes);
+  void RecordDemand(Partition* partition, size_t messages, size_t bytes);
 
   const KafkaConfig config_;
   const Logger logger_;

@@ -26,7 +26,7 @@ Ending EndingOf(Ending::Why why, Role role, int index, absl::string_view text) {
 Ending FailureOf(Role role, int index, const absl::Status& error) {
   Ending ending = EndingOf(Ending::MEMBER_FAILED, role, index, error.message());
   ending.set_kind(KindOf(error));
-  if (IsAboutStartCut(error)) ending.set_advice(Ending::RESUME_FROM_ANOTHER_CUT);
+  if (IsStartCutError(error)) ending.set_advice(Ending::RESUME_FROM_ANOTHER_CUT);
   return ending;
 }
 

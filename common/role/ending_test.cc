@@ -46,7 +46,7 @@ TEST_F(EndingTest, AnEndingWithoutAnOriginIsAnEchoForEverybody) {
 
 TEST_F(EndingTest, AnErrorOfTheStartCutAdvisesToTakeAnotherOne) {
   const absl::Status damaged = absl::DataLossError("a.rows is damaged");
-  const Ending of_cut = FailureOf(EMBEDDING_PS, 1, AboutStartCut(damaged));
+  const Ending of_cut = FailureOf(EMBEDDING_PS, 1, MarkAsStartCutError(damaged));
   EXPECT_EQ(of_cut.why(), Ending::MEMBER_FAILED);
   EXPECT_EQ(of_cut.advice(), Ending::RESUME_FROM_ANOTHER_CUT);
   EXPECT_TRUE(IsOf(of_cut, EMBEDDING_PS, 1));

@@ -276,7 +276,7 @@ TEST_F(RoleRuntimeTest, WordsInTheTextOfAnEndingMakeNoEchoAndNoFailureOfOnesOwn)
 
 TEST_F(RoleRuntimeTest, AFailureOfTheStartCutIsToldAndLeftWithItsAdvice) {
   EXPECT_EXIT(RunCase([](RoleRuntime&, FakeCoordinator&) {
-                return AboutStartCut(absl::DataLossError("a.rows is damaged"));
+                return MarkAsStartCutError(absl::DataLossError("a.rows is damaged"));
               }),
               ::testing::ExitedWithCode(kExitFailed), "a.rows is damaged; go on from another cut");
   EXPECT_EQ(Left().advice(), Ending::RESUME_FROM_ANOTHER_CUT);

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
-#include "common/checkpoint/file_system.h"
+#include "common/file/file_system.h"
 #include "common/role/role_fixture.h"
 #include "gtest/gtest.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/ledger.h"
+#include "common/checkpoint/ledger/ledger.h"
 #include "common/rpc/payload.h"
 
 namespace satrap {

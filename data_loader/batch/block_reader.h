@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/checkpoint/ledger.h"
+#include "common/checkpoint/ledger/ledger.h"
 #include "data_loader/batch/block.h"
 
 namespace satrap {

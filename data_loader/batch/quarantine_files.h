@@ -13,7 +13,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/checkpoint/ledger.h"
+#include "common/checkpoint/ledger/ledger.h"
 
 namespace satrap {
 

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/checkpoint/ledger.h"
+#include "common/checkpoint/ledger/ledger.h"
 #include "data_loader/batch/block.h"
 #include "data_loader/batch/part_encoder.h"
 #include "data_loader/batch/provenance.h"

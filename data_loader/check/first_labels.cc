@@ -31,10 +31,10 @@ void FirstLabels::Add(const float* labels) {
   if (++records_ == kRecords) full_.store(true, std::memory_order_relaxed);
 }
 
-absl::Status FirstLabels::Judge() const {
+absl::Status FirstLabels::Check() const {
   MutexLock lock(&mutex_);
   for (size_t i = 0; i < seen_.size(); ++i) {
-    RETURN_IF_ERROR(JudgeColumn(targets_[i], seen_[i]));
+    RETURN_IF_ERROR(CheckColumn(targets_[i], seen_[i]));
   }
   return absl::OkStatus();
 }
@@ -75,7 +75,7 @@ std::string FirstLabels::Cure(const LabelTargets& targets, const Seen& seen) {
       "model.tasks: MSE for numbers, SOFTMAX_CROSS_ENTROPY for classes, BPR for an order");
 }
 
-absl::Status FirstLabels::JudgeColumn(const LabelTargets& targets, const Seen& seen) {
+absl::Status FirstLabels::CheckColumn(const LabelTargets& targets, const Seen& seen) {
   if (seen.refused <= 1 || seen.refused * 100 <= seen.labels) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("label ", targets.column, ": ", seen.refused, " of the first ", seen.labels,

@@ -33,7 +33,7 @@ class FirstLabels {
 
   // INVALID_ARGUMENT if more than 1 % of the known labels of a column, and more than one, are none
   // that its losses take: the message names the column, the values and what to do.
-  absl::Status Judge() const;
+  absl::Status Check() const;
 
  private:
   // The known labels of a column.
@@ -42,7 +42,7 @@ class FirstLabels {
     uint64_t refused = 0;
     std::map<float, uint64_t> values{};  // at most kRecords
   };
-  static absl::Status JudgeColumn(const LabelTargets& targets, const Seen& seen);
+  static absl::Status CheckColumn(const LabelTargets& targets, const Seen& seen);
   static std::string ValuesText(const Seen& seen);
   static std::string Cure(const LabelTargets& targets, const Seen& seen);
 

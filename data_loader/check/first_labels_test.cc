@@ -23,7 +23,7 @@ std::vector<LabelTargets> Bce(const std::vector<std::string>& columns) {
 }
 
 TEST(FirstLabelsTest, WithoutRecordsThereIsNothingToJudge) {
-  EXPECT_TRUE(FirstLabels(Bce({"y"})).Judge().ok());
+  EXPECT_TRUE(FirstLabels(Bce({"y"})).Check().ok());
 }
 
 TEST(FirstLabelsTest, UnknownLabelsCountNeitherAsGoodNorAsRefused) {
@@ -32,9 +32,9 @@ TEST(FirstLabelsTest, UnknownLabelsCountNeitherAsGoodNorAsRefused) {
   for (int i = 0; i < 500; ++i) first.Add(&nan);
   const float refused = -1;
   first.Add(&refused);
-  EXPECT_TRUE(first.Judge().ok()) << "one is no rule";
+  EXPECT_TRUE(first.Check().ok()) << "one is no rule";
   first.Add(&refused);
-  EXPECT_EQ(first.Judge().message().substr(0, 32), "label y: 2 of the first 2 labels");
+  EXPECT_EQ(first.Check().message().substr(0, 32), "label y: 2 of the first 2 labels");
 }
 
 TEST(FirstLabelsTest, EachColumnIsJudgedAlone) {
@@ -42,7 +42,7 @@ TEST(FirstLabelsTest, EachColumnIsJudgedAlone) {
   const float labels[] = {1, 5};
   first.Add(labels);
   first.Add(labels);
-  EXPECT_EQ(first.Judge().message().substr(0, 10), "label buy:");
+  EXPECT_EQ(first.Check().message().substr(0, 10), "label buy:");
 }
 
 TEST(FirstLabelsTest, LooksAtAThousandRecords) {
@@ -54,7 +54,7 @@ TEST(FirstLabelsTest, LooksAtAThousandRecords) {
   }
   EXPECT_TRUE(first.full());
   for (int i = 0; i < 2000; ++i) first.Add(&refused);
-  EXPECT_TRUE(first.Judge().ok());
+  EXPECT_TRUE(first.Check().ok());
 }
 
 }  // namespace

@@ -136,11 +136,11 @@ void ValueWatch::EndReader() {
 void ValueWatch::JudgeAll() {
   judged_rows_ = rows_;
   for (Column& column : columns_) {
-    if (!column.told) Judge(&column);
+    if (!column.told) WarnOfOutliers(&column);
   }
 }
 
-void ValueWatch::Judge(Column* column) {
+void ValueWatch::WarnOfOutliers(Column* column) {
   std::vector<double> values;
   for (const float x : column->sample) {
     if (!std::isnan(x)) values.push_back(static_cast<double>(column->transform.Apply(x)));

@@ -90,7 +90,7 @@ class ValueWatch {
       REQUIRES(mutex_);
   void TakeSample(const RecordBlock& records) REQUIRES(mutex_);
   void JudgeAll() REQUIRES(mutex_);
-  void Judge(Column* column) REQUIRES(mutex_);
+  void WarnOfOutliers(Column* column) REQUIRES(mutex_);
   void Warn(std::string warning) REQUIRES(mutex_);
 
   const Stream stream_;

@@ -24,7 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "common/checkpoint/ledger.h"
+#include "common/checkpoint/ledger/ledger.h"
 #include "common/kafka/message_batch.h"
 #include "data_loader/batch/block.h"
 #include "data_loader/batch/block_reader.h"

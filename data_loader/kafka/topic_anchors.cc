@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checked_text.h"
-#include "common/checkpoint/file_system.h"
+#include "common/file/file_system.h"
 #include "proto/topic_anchors.pb.h"
 
 namespace satrap {

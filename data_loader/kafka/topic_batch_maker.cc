@@ -223,8 +223,7 @@ class TopicBatchMaker final : public BatchMaker {
     return least;
   }
 
-  // Reads until a block, or what is left of an empty one, is queued. False if all that has arrived
-  // was read before that.
+  // Reads until a block, or the rest of an empty one, is queued. False if all was read before that.
   absl::StatusOr<bool> ReadPartition(Partition* partition) {
     if (partition->over) return false;
     PartitionBlocks& blocks = *partition->blocks;
@@ -242,7 +241,7 @@ class TopicBatchMaker final : public BatchMaker {
       const int64_t now_ms = stream_.access.now_ms();
       blocks.set_late_below(stream_.progress.LateBelow());
       const absl::StatusOr<size_t> taken = blocks.Take(partition->batch, partition->at);
-      if (!taken.ok()) RETURN_IF_ERROR(stream_.JudgeFirstLabels());  // they may be its cause
+      if (!taken.ok()) RETURN_IF_ERROR(stream_.CheckFirstLabels());  // they may be its cause
       ASSIGN_OR_RETURN(partition->at, taken);
       if (partition->at == partition->batch.size()) {
         partition->batch.Clear();  // gives the memory back to the queue
@@ -278,8 +277,7 @@ class TopicBatchMaker final : public BatchMaker {
                                                               static_cast<uint64_t>(lost->found));
     // Messages that were consumed may expire.
     if (count > 0 && stream_.config.on_lost_offsets() != KafkaConfig::SKIP) {
-      // Reading may begin at the last consumed message, to compare it. What is lost begins after
-      // it.
+      // Reading may begin at the last consumed message, to compare it; the loss begins after it.
       const auto first = static_cast<int64_t>(partition->blocks->block_first());
       absl::optional<MessageSource::Lost> same;
       return OffsetRefused(PlaceOf(*partition, 0).partition, std::max(lost->wanted, first),
@@ -309,7 +307,7 @@ class TopicBatchMaker final : public BatchMaker {
   // Returns false and leaves the block open if dead letters are not acknowledged yet: no cut may
   // hold bad records that are not written.
   absl::StatusOr<bool> CloseBlock(Partition* partition) {
-    RETURN_IF_ERROR(stream_.JudgeFirstLabels());
+    RETURN_IF_ERROR(stream_.CheckFirstLabels());
     ASSIGN_OR_RETURN(const bool flushed, FlushLetters());
     if (!flushed) return false;
     PartitionBlocks& blocks = *partition->blocks;

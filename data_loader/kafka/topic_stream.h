@@ -53,8 +53,8 @@ struct TopicStream {
 
   // Nothing of a block is trained before the labels that were read with it are known to be such as
   // the losses take.
-  absl::Status JudgeFirstLabels() const {
-    return first_labels == nullptr ? absl::OkStatus() : first_labels->Judge();
+  absl::Status CheckFirstLabels() const {
+    return first_labels == nullptr ? absl::OkStatus() : first_labels->Check();
   }
 };
 

@@ -13,9 +13,9 @@
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "deploy/cli/commands.h"
-#include "deploy/cli/cut_files.h"
 #include "deploy/cli/run_job.h"
-#include "deploy/launcher/run_folder.h"
+#include "deploy/cli/show/cut_files.h"
+#include "deploy/launcher/process/run_folder.h"
 
 namespace satrap {
 namespace {

@@ -1,8 +1,8 @@
 #include "deploy/cli/device_need.h"
 
 #include "common/base/status_macros.h"
-#include "nn_worker/trainer/device_plan.h"
 #include "nn_worker/trainer/device_rehearsal.h"
+#include "nn_worker/trainer/memory_plan/device_plan.h"
 
 namespace satrap {
 

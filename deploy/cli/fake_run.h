@@ -14,8 +14,8 @@
 #include "common/rpc/grpc_server.h"
 #include "common/rpc/rpc.h"
 #include "common/thread/mutex.h"
-#include "deploy/launcher/logged_run.h"
-#include "deploy/launcher/run_folder.h"
+#include "deploy/launcher/process/run_folder.h"
+#include "deploy/launcher/testing/logged_run.h"
 #include "proto/control.pb.h"
 
 namespace satrap {

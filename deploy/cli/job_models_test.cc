@@ -6,9 +6,9 @@
 
 #include "common/config/job_config.h"
 #include "gtest/gtest.h"
-#include "nn_worker/graph/graph_builder.h"
-#include "nn_worker/graph/model_description.h"
-#include "nn_worker/trainer/part_layout.h"
+#include "nn_worker/graph/model/graph_builder.h"
+#include "nn_worker/graph/model/model_description.h"
+#include "nn_worker/trainer/memory_plan/part_layout.h"
 
 namespace satrap {
 namespace {

@@ -21,12 +21,12 @@
 #include "common/config/tasks.h"
 #include "data_loader/source/split_list.h"
 #include "deploy/cli/device_need.h"
-#include "deploy/launcher/run_folder.h"
-#include "nn_worker/graph/graph_builder.h"
-#include "nn_worker/graph/graph_inputs.h"
-#include "nn_worker/graph/output_model.h"
+#include "deploy/launcher/process/run_folder.h"
+#include "nn_worker/graph/model/graph_builder.h"
+#include "nn_worker/graph/model/graph_inputs.h"
+#include "nn_worker/graph/model/output_model.h"
 #include "nn_worker/graph/parameter_ranges.h"
-#include "nn_worker/trainer/part_layout.h"
+#include "nn_worker/trainer/memory_plan/part_layout.h"
 
 namespace satrap {
 namespace {

@@ -14,10 +14,10 @@
 #include "common/file/file_error.h"
 #include "deploy/cli/command_flags.h"
 #include "deploy/cli/commands.h"
-#include "deploy/cli/model_text.h"
 #include "deploy/cli/run_job.h"
+#include "deploy/cli/show/model_text.h"
 #include "nn_worker/models/zoo.h"
-#include "nn_worker/trainer/part_layout.h"
+#include "nn_worker/trainer/memory_plan/part_layout.h"
 
 namespace satrap {
 namespace {

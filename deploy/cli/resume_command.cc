@@ -14,12 +14,12 @@
 #include "common/config/job_change.h"
 #include "deploy/cli/command_flags.h"
 #include "deploy/cli/commands.h"
-#include "deploy/cli/cut_files.h"
 #include "deploy/cli/device_need.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_job.h"
-#include "deploy/launcher/run_folder.h"
-#include "deploy/launcher/run_progress.h"
+#include "deploy/cli/show/cut_files.h"
+#include "deploy/launcher/process/run_folder.h"
+#include "deploy/launcher/process/run_progress.h"
 #include "deploy/report/run_report.h"
 
 namespace satrap {

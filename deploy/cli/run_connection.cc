@@ -10,7 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/role/coordinator_client.h"
 #include "common/thread/clock.h"
-#include "deploy/launcher/run_folder.h"
+#include "deploy/launcher/process/run_folder.h"
 
 namespace satrap {
 namespace {

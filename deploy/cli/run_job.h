@@ -14,7 +14,7 @@
 #include "absl/types/optional.h"
 #include "deploy/cli/command_flags.h"
 #include "deploy/launcher/launcher.h"
-#include "deploy/launcher/run_folder.h"
+#include "deploy/launcher/process/run_folder.h"
 #include "deploy/report/run_report.h"
 #include "proto/job.pb.h"
 
@@ -46,8 +46,8 @@ absl::Status CheckOutputsWritable(const RunFlags& flags);
 // progress and a message for each restart on stderr. Writes the report (WriteReport, with
 // flags.report); if the run fails, writes its cause to failure.txt and ending.textproto in the run
 // folder. `watch`, if given, sees each status; when it returns false the run ends as DISMISSED,
-// without a report. An error says why the run could not begin; flags.report and flags.output_file are
-// checked first.
+// without a report. An error says why the run could not begin; flags.report and flags.output_file
+// are checked first.
 absl::StatusOr<JobRun> RunJob(JobConfig job, const RunFlags& flags, RunWatch watch = nullptr);
 
 // The same in a folder that is made or reopened already. `job.run_dir` is its path.

@@ -8,8 +8,8 @@
 #include "deploy/cli/device_need.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_connection.h"
-#include "deploy/launcher/run_folder.h"
-#include "deploy/launcher/run_progress.h"
+#include "deploy/launcher/process/run_folder.h"
+#include "deploy/launcher/process/run_progress.h"
 #include "deploy/report/run_report.h"
 
 namespace satrap {

@@ -7,8 +7,8 @@
 #include "common/config/validation_check.h"
 #include "deploy/cli/fake_run.h"
 #include "gmock/gmock.h"
-#include "nn_worker/trainer/device_plan.h"
 #include "nn_worker/trainer/device_rehearsal.h"
+#include "nn_worker/trainer/memory_plan/device_plan.h"
 
 namespace satrap {
 namespace {

@@ -18,7 +18,7 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_job.h"
-#include "deploy/launcher/run_folder.h"
+#include "deploy/launcher/process/run_folder.h"
 
 namespace satrap {
 namespace {

@@ -9,8 +9,8 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/run_connection.h"
 #include "deploy/cli/run_job.h"
-#include "deploy/cli/run_state.h"
-#include "deploy/launcher/run_folder.h"
+#include "deploy/cli/show/run_state.h"
+#include "deploy/launcher/process/run_folder.h"
 
 namespace satrap {
 namespace {

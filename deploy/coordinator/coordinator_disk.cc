@@ -7,7 +7,7 @@
 #include "common/role/ending.h"
 #include "common/role/role_flags.h"
 #include "deploy/coordinator/coordinator_rep.h"
-#include "deploy/coordinator/split_files.h"
+#include "deploy/coordinator/splits/split_files.h"
 
 namespace satrap {
 

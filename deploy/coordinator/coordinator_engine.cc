@@ -12,9 +12,9 @@
 #include "common/role/protocol_fingerprint.h"
 #include "common/role/role_flags.h"
 #include "common/rpc/timeouts.h"
+#include "deploy/coordinator/claim/start_position.h"
 #include "deploy/coordinator/coordinator_rep.h"
 #include "deploy/coordinator/lost_work.h"
-#include "deploy/coordinator/start_position.h"
 
 namespace satrap {
 namespace {

@@ -49,11 +49,11 @@
 #include <memory>
 #include <string>
 
-#include "common/checkpoint/file_system.h"
+#include "common/file/file_system.h"
 #include "common/role/kill_points.h"
 #include "common/rpc/rpc.h"
 #include "common/thread/executor.h"
-#include "deploy/coordinator/generation_claim.h"
+#include "deploy/coordinator/claim/generation_claim.h"
 #include "deploy/coordinator/topics/topic_source.h"
 #include "proto/control.pb.h"
 

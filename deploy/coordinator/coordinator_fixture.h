@@ -11,13 +11,13 @@
 
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
-#include "common/checkpoint/testing/memory_file_system.h"
 #include "common/config/job_config.h"
+#include "common/file/testing/memory_file_system.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/protocol_fingerprint.h"
 #include "common/testing/manual_executor.h"
+#include "deploy/coordinator/claim/generation_claim.h"
 #include "deploy/coordinator/coordinator_engine.h"
-#include "deploy/coordinator/generation_claim.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

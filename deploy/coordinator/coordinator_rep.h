@@ -19,12 +19,12 @@
 #include "common/rpc/call_receiver.h"
 #include "common/rpc/header.h"
 #include "common/thread/serial_executor.h"
+#include "deploy/coordinator/claim/cut_folders.h"
 #include "deploy/coordinator/coordinator_engine.h"
 #include "deploy/coordinator/coordinator_state.h"
 #include "deploy/coordinator/cut_commits.h"
-#include "deploy/coordinator/cut_folders.h"
 #include "deploy/coordinator/members.h"
-#include "deploy/coordinator/split_leases.h"
+#include "deploy/coordinator/splits/split_leases.h"
 #include "deploy/coordinator/topics/run_topics.h"
 
 namespace satrap {

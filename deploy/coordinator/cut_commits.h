@@ -20,8 +20,8 @@
 #include "absl/types/optional.h"
 #include "common/checkpoint/run_log.h"
 #include "common/role/kill_points.h"
+#include "deploy/coordinator/claim/cut_folders.h"
 #include "deploy/coordinator/coordinator_state.h"
-#include "deploy/coordinator/cut_folders.h"
 #include "proto/control.pb.h"
 
 namespace satrap {

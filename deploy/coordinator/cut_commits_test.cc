@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "common/checkpoint/manifest.h"
-#include "common/checkpoint/testing/memory_file_system.h"
 #include "common/config/job_config.h"
 #include "common/config/validation_check.h"
+#include "common/file/testing/memory_file_system.h"
 #include "common/role/ending.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "common/checkpoint/testing/memory_file_system.h"
 #include "common/config/text_format.h"
+#include "common/file/testing/memory_file_system.h"
 #include "common/role/ending.h"
 #include "gtest/gtest.h"
 

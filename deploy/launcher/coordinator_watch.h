@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "common/rpc/grpc_channel.h"
-#include "deploy/launcher/generation_cause.h"
+#include "deploy/launcher/process/generation_cause.h"
 #include "deploy/launcher/stop_request.h"
 #include "proto/control.pb.h"
 

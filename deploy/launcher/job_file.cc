@@ -1,9 +1,9 @@
 #include "deploy/launcher/job_file.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/file_system.h"
 #include "common/config/job_config.h"
-#include "deploy/launcher/run_folder.h"
+#include "common/file/file_system.h"
+#include "deploy/launcher/process/run_folder.h"
 
 namespace satrap {
 

@@ -18,15 +18,15 @@
 #include "common/thread/clock.h"
 #include "common/thread/wall_clock.h"
 #include "deploy/launcher/coordinator_watch.h"
-#include "deploy/launcher/generation.h"
-#include "deploy/launcher/generation_cause.h"
 #include "deploy/launcher/job_file.h"
 #include "deploy/launcher/pause_server.h"
-#include "deploy/launcher/process_starter.h"
-#include "deploy/launcher/restart_count.h"
-#include "deploy/launcher/run_progress.h"
+#include "deploy/launcher/process/generation.h"
+#include "deploy/launcher/process/generation_cause.h"
+#include "deploy/launcher/process/process_starter.h"
+#include "deploy/launcher/process/restart_count.h"
+#include "deploy/launcher/process/run_progress.h"
+#include "deploy/launcher/process/stop_signals.h"
 #include "deploy/launcher/stop_request.h"
-#include "deploy/launcher/stop_signals.h"
 
 namespace satrap {
 namespace {
@@ -64,7 +64,7 @@ struct Launcher::Rep {
   // Waits until the coordinator says how the generation ended, or for kSettleMs.
   void Settle();
   // What ended a generation that is over.
-  Cause Judge();
+  Cause FindCauseOfEnd();
   bool IsOver() const;
   bool IsScaled() const;
   // Whether the end was wished, or the log says that the next generation has another job: then
@@ -201,7 +201,7 @@ void Launcher::Rep::Settle() {
   if (watch.state() == FAILED) generation->WaitForRoles(kSettleMs).IgnoreError();
 }
 
-Cause Launcher::Rep::Judge() {
+Cause Launcher::Rep::FindCauseOfEnd() {
   const auto was_killed = [](const RoleProcess& process) { return process.was_killed(); };
   if (generation->FirstEnded(was_killed) == nullptr && !watch.IsSilent()) Settle();
   Cause cause = FindCause(*generation, watch.view());
@@ -402,7 +402,7 @@ RunEnd Launcher::Rep::Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status
     }
     absl::optional<Cause> cause;
     // A role may learn that the run has finished, and exit, before the launcher does.
-    if (watch.state() != FINISHED && watch.state() != STOPPED && IsOver()) cause = Judge();
+    if (watch.state() != FINISHED && watch.state() != STOPPED && IsOver()) cause = FindCauseOfEnd();
     if (watch.state() == FINISHED) return Finish(RunEnd::FINISHED);
     if (watch.state() == STOPPED) {
       return Finish(signals.first() != 0 ? RunEnd::INTERRUPTED : RunEnd::STOPPED);

@@ -33,7 +33,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "deploy/launcher/run_folder.h"
+#include "deploy/launcher/process/run_folder.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 

@@ -12,8 +12,8 @@
 
 #include "common/role/coordinator_client.h"
 #include "common/rpc/grpc_channel.h"
-#include "deploy/launcher/launcher_test_fixture.h"
-#include "deploy/launcher/logged_run.h"
+#include "deploy/launcher/testing/launcher_test_fixture.h"
+#include "deploy/launcher/testing/logged_run.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "deploy/launcher/launcher_test_fixture.h"
+#include "deploy/launcher/testing/launcher_test_fixture.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -1,4 +1,4 @@
-#include "deploy/launcher/log_cutter.h"
+#include "deploy/launcher/process/log_cutter.h"
 
 #include <memory>
 #include <string>

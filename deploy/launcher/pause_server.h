@@ -16,8 +16,8 @@
 #include "common/rpc/grpc_server.h"
 #include "common/rpc/rpc.h"
 #include "common/thread/mutex.h"
-#include "deploy/launcher/generation.h"
-#include "deploy/launcher/run_progress.h"
+#include "deploy/launcher/process/generation.h"
+#include "deploy/launcher/process/run_progress.h"
 #include "proto/control.pb.h"
 
 namespace satrap {

@@ -12,7 +12,7 @@
 #include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "common/thread/fork_join_pool.h"
-#include "deploy/launcher/run_folder.h"
+#include "deploy/launcher/process/run_folder.h"
 #include "deploy/retrieve/item_ranking.h"
 #include "deploy/retrieve/text_lines.h"
 

@@ -27,7 +27,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
-#include "common/checkpoint/file_system.h"
+#include "common/file/file_system.h"
 #include "common/role/kill_points.h"
 #include "common/thread/executor.h"
 #include "common/thread/mutex.h"

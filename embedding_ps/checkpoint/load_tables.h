@@ -9,7 +9,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
-#include "common/checkpoint/file_system.h"
+#include "common/file/file_system.h"
 #include "common/thread/executor.h"
 #include "embedding_ps/table/embedding_table.h"
 #include "proto/job.pb.h"

@@ -24,9 +24,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/checkpoint/durable_file.h"
-#include "common/checkpoint/file_system.h"
 #include "common/checkpoint/manifest.h"
+#include "common/file/durable_file.h"
+#include "common/file/file_system.h"
 #include "embedding_ps/table/embedding_table.h"
 #include "proto/control.pb.h"
 

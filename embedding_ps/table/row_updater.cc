@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/config/learning_rate_schedule.h"
 #include "common/config/ranges.h"
+#include "common/learning_rate/learning_rate_schedule.h"
 #include "common/numeric/vectorize.h"
 #include "embedding_ps/optimizer/row_step.h"
 

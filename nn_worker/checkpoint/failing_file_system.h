@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/checkpoint/file_system.h"
+#include "common/file/file_system.h"
 
 namespace satrap {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/file_system.h"
+#include "common/file/file_system.h"
 #include "common/rpc/control_methods.h"
 #include "gtest/gtest.h"
 #include "nn_worker/checkpoint/fake_cut_peer.h"

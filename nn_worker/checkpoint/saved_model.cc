@@ -11,7 +11,7 @@
 #include "common/checkpoint/start_cut.h"
 #include "common/file/file_error.h"
 #include "common/numeric/crc32c.h"
-#include "nn_worker/graph/dense_checkpoint.h"
+#include "nn_worker/graph/saved/dense_checkpoint.h"
 
 namespace satrap {
 
@@ -101,7 +101,7 @@ absl::StatusOr<StartModel> ReadStartModel(const std::string& cut_folder,
   StartModel model;
   model.directory = cut_folder;
   absl::StatusOr<std::string> dense = ReadChecked(cut_folder, file_system);
-  if (!dense.ok()) return AboutStartCut(dense.status());
+  if (!dense.ok()) return MarkAsStartCutError(dense.status());
   model.dense = *std::move(dense);
   RETURN_IF_ERROR(Describe(file_system, &model));
   return model;

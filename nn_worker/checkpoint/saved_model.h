@@ -13,7 +13,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/checkpoint/file_system.h"
+#include "common/file/file_system.h"
 #include "proto/checkpoint.pb.h"
 
 namespace satrap {
@@ -27,7 +27,7 @@ inline constexpr char kDenseFile[] = "dense.bin";
 // or that the cut was removed; errors as ReadManifest.
 absl::StatusOr<std::string> FindSavedModel(const std::string& path);
 
-// The dense network (nn_worker/graph/dense_checkpoint.h) of the cut in `directory`. Errors as
+// The dense network (nn_worker/graph/saved/dense_checkpoint.h) of the cut in `directory`. Errors as
 // ReadManifest; DATA_LOSS, naming the file, if it is missing or damaged.
 absl::StatusOr<std::string> ReadDense(const std::string& directory,
                                       FileSystem* file_system = DiskFileSystem());

@@ -12,7 +12,7 @@
 #include "common/checkpoint/manifest.h"
 #include "common/numeric/crc32c.h"
 #include "gtest/gtest.h"
-#include "nn_worker/graph/dense_checkpoint.h"
+#include "nn_worker/graph/saved/dense_checkpoint.h"
 
 namespace satrap {
 namespace {

@@ -26,7 +26,7 @@ inline bool SumsOnDevices(const JobConfig& job) {
 
 // Adds to `error`, because of which the ranks cannot sum on their devices, what else the user can
 // do. REQUIRES: !error.ok()
-inline absl::Status OrSumByGloo(const absl::Status& error) {
+inline absl::Status SuggestGloo(const absl::Status& error) {
   // The ranks are being stopped, so the user has nothing to change.
   if (absl::IsCancelled(error)) return error;
   return absl::Status(error.code(),

@@ -38,11 +38,11 @@ TEST(JobReductionTest, ReproducibleRunsAddUpThroughTheHost) {
 }
 
 TEST(JobReductionTest, AnErrorSaysHowToDoWithout) {
-  const absl::Status error = OrSumByGloo(absl::FailedPreconditionError("cannot load libnccl.so.2"));
+  const absl::Status error = SuggestGloo(absl::FailedPreconditionError("cannot load libnccl.so.2"));
   EXPECT_EQ(error.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(error.message(), "cannot load libnccl.so.2; or set nn_worker.gradient_sums to GLOO");
   const absl::Status aborted = absl::CancelledError("connecting was aborted");
-  EXPECT_EQ(OrSumByGloo(aborted), aborted);
+  EXPECT_EQ(SuggestGloo(aborted), aborted);
 }
 
 TEST(JobReductionTest, RanksThatOnlyScoreDoNotConnectTheirCards) {

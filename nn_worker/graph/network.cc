@@ -6,12 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "nn_worker/graph/graph_builder.h"
+#include "nn_worker/graph/model/graph_builder.h"
+#include "nn_worker/graph/model/output_model.h"
 #include "nn_worker/graph/network_graph.h"
 #include "nn_worker/graph/network_saving.h"
 #include "nn_worker/graph/network_training.h"
 #include "nn_worker/graph/network_values.h"
-#include "nn_worker/graph/output_model.h"
 #include "nn_worker/optimizer/dense_optimizer_factory.h"
 
 namespace satrap {

@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "nn_worker/backend/backend.h"
-#include "nn_worker/graph/dense_checkpoint.h"
 #include "nn_worker/graph/network_memory.h"
+#include "nn_worker/graph/saved/dense_checkpoint.h"
 #include "nn_worker/optimizer/dense_optimizer.h"
 
 namespace satrap {

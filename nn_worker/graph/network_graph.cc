@@ -7,7 +7,7 @@
 #include "common/config/candidates.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/graph/initial_values.h"
-#include "nn_worker/graph/pass_key.h"
+#include "nn_worker/graph/model/pass_key.h"
 
 namespace satrap {
 

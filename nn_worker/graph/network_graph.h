@@ -13,12 +13,12 @@
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "nn_worker/graph/graph.h"
+#include "nn_worker/graph/model/graph.h"
+#include "nn_worker/graph/model/task_losses.h"
 #include "nn_worker/graph/network_memory.h"
 #include "nn_worker/graph/network_options.h"
 #include "nn_worker/graph/network_values.h"
 #include "nn_worker/graph/pass_graphs.h"
-#include "nn_worker/graph/task_losses.h"
 
 namespace satrap {
 

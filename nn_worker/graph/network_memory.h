@@ -16,7 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "nn_worker/backend/backend.h"
-#include "nn_worker/graph/graph.h"
+#include "nn_worker/graph/model/graph.h"
 
 namespace satrap {
 

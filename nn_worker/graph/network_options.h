@@ -12,8 +12,8 @@
 #include "nn_worker/backend/backend.h"
 #include "nn_worker/collective/collective.h"
 #include "nn_worker/collective/device_reduction.h"
-#include "nn_worker/graph/graph_inputs.h"
-#include "nn_worker/graph/loss_scale.h"
+#include "nn_worker/graph/model/graph_inputs.h"
+#include "nn_worker/graph/step/loss_scale.h"
 #include "proto/model.pb.h"
 
 namespace satrap {

@@ -12,11 +12,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "nn_worker/graph/dense_checkpoint.h"
-#include "nn_worker/graph/dense_start.h"
 #include "nn_worker/graph/network_options.h"
 #include "nn_worker/graph/network_training.h"
 #include "nn_worker/graph/network_values.h"
+#include "nn_worker/graph/saved/dense_checkpoint.h"
+#include "nn_worker/graph/saved/dense_start.h"
 
 namespace satrap {
 

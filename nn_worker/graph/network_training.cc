@@ -6,7 +6,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/graph/gradient_squares.h"
+#include "nn_worker/graph/step/gradient_squares.h"
 #include "nn_worker/operation/step_normalizer.h"
 #include "nn_worker/optimizer/dense_optimizer_factory.h"
 

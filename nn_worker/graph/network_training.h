@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "nn_worker/graph/dense_start.h"
-#include "nn_worker/graph/gradient_sums.h"
-#include "nn_worker/graph/loss_scale.h"
 #include "nn_worker/graph/network_options.h"
 #include "nn_worker/graph/network_values.h"
 #include "nn_worker/graph/parameter_ranges.h"
+#include "nn_worker/graph/saved/dense_start.h"
+#include "nn_worker/graph/step/gradient_sums.h"
+#include "nn_worker/graph/step/loss_scale.h"
 #include "nn_worker/optimizer/dense_optimizer.h"
 
 namespace satrap {

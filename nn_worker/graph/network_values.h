@@ -11,11 +11,11 @@
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "nn_worker/backend/backend.h"
-#include "nn_worker/graph/averaged_weights.h"
-#include "nn_worker/graph/graph.h"
+#include "nn_worker/graph/model/graph.h"
 #include "nn_worker/graph/network_checkpoint.h"
 #include "nn_worker/graph/network_memory.h"
 #include "nn_worker/graph/network_options.h"
+#include "nn_worker/graph/step/averaged_weights.h"
 
 namespace satrap {
 

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/name_pattern.h"
 #include "common/base/status_macros.h"
-#include "common/config/name_pattern.h"
 
 namespace satrap {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "nn_worker/graph/graph.h"
+#include "nn_worker/graph/model/graph.h"
 #include "nn_worker/graph/network_memory.h"
 #include "nn_worker/operation/optimizer_rule.h"
 #include "proto/model.pb.h"

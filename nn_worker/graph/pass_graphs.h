@@ -23,7 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "nn_worker/backend/device_memory.h"
-#include "nn_worker/graph/pass_key.h"
+#include "nn_worker/graph/model/pass_key.h"
 
 namespace satrap {
 

@@ -13,7 +13,7 @@
 #include "nn_worker/collective/gloo_collective.h"
 #include "nn_worker/collective/in_memory_rendezvous_store.h"
 #include "nn_worker/collective/local_collective.h"
-#include "nn_worker/metrics/scored_pass.h"
+#include "nn_worker/metrics/testing/scored_pass.h"
 
 namespace satrap {
 namespace {

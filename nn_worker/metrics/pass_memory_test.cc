@@ -1,7 +1,7 @@
 #include "gtest/gtest.h"
 
 #include "nn_worker/collective/local_collective.h"
-#include "nn_worker/metrics/scored_pass.h"
+#include "nn_worker/metrics/testing/scored_pass.h"
 
 namespace satrap {
 namespace {

@@ -10,8 +10,8 @@
 #include "nn_worker/backend/row_inverse.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/collective/local_collective.h"
-#include "nn_worker/graph/loss_scale.h"
 #include "nn_worker/graph/precision.h"
+#include "nn_worker/graph/step/loss_scale.h"
 #include "proto/position.pb.h"
 
 namespace satrap {

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "nn_worker/graph/graph_inputs.h"
+#include "nn_worker/graph/model/graph_inputs.h"
 #include "proto/model.pb.h"
 
 namespace satrap {

@@ -5,8 +5,8 @@
 
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/config/learning_rate_schedule.h"
 #include "common/config/ranges.h"
+#include "common/learning_rate/learning_rate_schedule.h"
 
 namespace satrap {
 namespace {

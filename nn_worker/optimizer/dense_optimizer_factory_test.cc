@@ -9,9 +9,9 @@
 
 #include "common/base/check.h"
 #include "common/config/field_path.h"
-#include "common/config/learning_rate_schedule.h"
 #include "common/config/range_check.h"
 #include "common/config/validation_check.h"
+#include "common/learning_rate/learning_rate_schedule.h"
 #include "common/numeric/random.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"

@@ -19,12 +19,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "common/checkpoint/ledger.h"
+#include "common/checkpoint/ledger/ledger.h"
 #include "common/thread/executor.h"
-#include "nn_worker/rank/cut_schedule.h"
 #include "nn_worker/rank/failure_latch.h"
 #include "nn_worker/rank/rank_observer.h"
 #include "nn_worker/rank/rank_options.h"
+#include "nn_worker/rank/schedule/cut_schedule.h"
 #include "nn_worker/rank/step_trainer.h"
 
 namespace satrap {

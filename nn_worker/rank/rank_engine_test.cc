@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "nn_worker/rank/fake_cluster.h"
-#include "nn_worker/rank/rank_engine_testing.h"
+#include "nn_worker/rank/testing/fake_cluster.h"
+#include "nn_worker/rank/testing/rank_engine_testing.h"
 
 namespace satrap {
 namespace {

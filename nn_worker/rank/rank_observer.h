@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "common/rpc/payload.h"
-#include "nn_worker/rank/cut_plan.h"
+#include "nn_worker/rank/schedule/cut_plan.h"
 #include "proto/control.pb.h"
 #include "proto/hot.pb.h"
 

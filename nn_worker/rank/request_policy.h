@@ -18,7 +18,7 @@
 #include <memory>
 
 #include "absl/types/optional.h"
-#include "nn_worker/rank/ordered_schedule.h"
+#include "nn_worker/rank/schedule/ordered_schedule.h"
 #include "proto/hot.pb.h"
 #include "proto/position.pb.h"
 

@@ -66,7 +66,7 @@ bool RunRecord::Validate(const MetricValues& values) {
 }
 
 absl::optional<MovingLabelRate> RunRecord::moving_label_rate() const {
-  return traits_.has_record_order ? labels_.Judge() : absl::nullopt;
+  return traits_.has_record_order ? labels_.FindMovingRate() : absl::nullopt;
 }
 
 absl::optional<double> RunRecord::plateau_factor() const {

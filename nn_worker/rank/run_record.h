@@ -12,9 +12,9 @@
 #include <string>
 
 #include "absl/types/optional.h"
-#include "nn_worker/rank/best_model.h"
-#include "nn_worker/rank/label_order.h"
-#include "nn_worker/rank/plateau.h"
+#include "nn_worker/rank/schedule/best_model.h"
+#include "nn_worker/rank/schedule/label_order.h"
+#include "nn_worker/rank/schedule/plateau.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 #include "proto/position.pb.h"

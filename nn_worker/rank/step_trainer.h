@@ -21,8 +21,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "nn_worker/rank/cut_plan.h"
 #include "nn_worker/rank/part_messages.h"
+#include "nn_worker/rank/schedule/cut_plan.h"
 #include "proto/control.pb.h"
 #include "proto/position.pb.h"
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/count_text.h"
-#include "nn_worker/rank/ordered_schedule.h"
+#include "nn_worker/rank/schedule/ordered_schedule.h"
 
 namespace satrap {
 namespace {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checked_text.h"
-#include "common/checkpoint/durable_file.h"
+#include "common/file/durable_file.h"
 
 namespace satrap {
 

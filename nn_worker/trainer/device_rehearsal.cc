@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "common/config/batch_scaling.h"
+#include "common/learning_rate/batch_scaling.h"
 #include "nn_worker/backend/device/dry_backend.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
-#include "nn_worker/trainer/largest_part.h"
+#include "nn_worker/trainer/memory_plan/largest_part.h"
 #include "nn_worker/trainer/network_trainer.h"
 
 namespace satrap {

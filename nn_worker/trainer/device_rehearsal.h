@@ -15,7 +15,7 @@
 #define SATRAP_NN_WORKER_TRAINER_DEVICE_REHEARSAL_H_
 
 #include "absl/status/statusor.h"
-#include "nn_worker/trainer/device_plan.h"
+#include "nn_worker/trainer/memory_plan/device_plan.h"
 #include "proto/job.pb.h"
 
 namespace satrap {

@@ -33,7 +33,7 @@
 #include "nn_worker/graph/network.h"
 #include "nn_worker/rank/part_messages.h"
 #include "nn_worker/trainer/growing_memory.h"
-#include "nn_worker/trainer/part_layout.h"
+#include "nn_worker/trainer/memory_plan/part_layout.h"
 #include "nn_worker/trainer/part_view.h"
 
 namespace satrap {

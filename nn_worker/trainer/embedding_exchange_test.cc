@@ -17,7 +17,7 @@
 #include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/collective/local_collective.h"
-#include "nn_worker/trainer/fake_tables.h"
+#include "nn_worker/trainer/testing/fake_tables.h"
 
 namespace satrap {
 namespace {

@@ -18,8 +18,8 @@
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
 #include "nn_worker/trainer/embedding_exchange.h"
-#include "nn_worker/trainer/fake_tables.h"
 #include "nn_worker/trainer/part_view.h"
+#include "nn_worker/trainer/testing/fake_tables.h"
 
 namespace satrap {
 namespace {

@@ -16,7 +16,7 @@
 #include "common/numeric/clip_factor.h"
 #include "common/thread/clock.h"
 #include "common/thread/mutex.h"
-#include "nn_worker/graph/loss_scale.h"
+#include "nn_worker/graph/step/loss_scale.h"
 #include "nn_worker/metrics/task_metrics.h"
 #include "nn_worker/metrics/window_auc.h"
 #include "nn_worker/trainer/cut_watch.h"

@@ -31,7 +31,7 @@
 #include "nn_worker/graph/network.h"
 #include "nn_worker/metrics/score_windows.h"
 #include "nn_worker/rank/step_trainer.h"
-#include "nn_worker/trainer/part_layout.h"
+#include "nn_worker/trainer/memory_plan/part_layout.h"
 #include "nn_worker/trainer/predictions.h"
 
 namespace satrap {

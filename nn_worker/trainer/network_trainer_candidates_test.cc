@@ -12,7 +12,7 @@
 #include "common/config/text_format.h"
 #include "gtest/gtest.h"
 #include "nn_worker/trainer/network_trainer.h"
-#include "nn_worker/trainer/trainer_ranks.h"
+#include "nn_worker/trainer/testing/trainer_ranks.h"
 
 namespace satrap {
 namespace {

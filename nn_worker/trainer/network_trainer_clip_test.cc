@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/trainer/trainer_job.h"
-#include "nn_worker/trainer/trainer_ranks.h"
+#include "nn_worker/trainer/testing/trainer_job.h"
+#include "nn_worker/trainer/testing/trainer_ranks.h"
 
 namespace satrap {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/checkpoint/ledger.h"
+#include "common/checkpoint/ledger/ledger.h"
 #include "common/checkpoint/manifest.h"
 #include "common/rpc/header.h"
 #include "common/thread/mutex.h"
@@ -21,7 +21,7 @@
 #include "nn_worker/checkpoint/cut_engine.h"
 #include "nn_worker/checkpoint/saved_model.h"
 #include "nn_worker/trainer/network_trainer.h"
-#include "nn_worker/trainer/trainer_ranks.h"
+#include "nn_worker/trainer/testing/trainer_ranks.h"
 
 namespace satrap {
 namespace {

@@ -14,7 +14,7 @@
 #include "common/batch/pooling.h"
 #include "common/rpc/payload.h"
 #include "nn_worker/rank/part_messages.h"
-#include "nn_worker/trainer/part_layout.h"
+#include "nn_worker/trainer/memory_plan/part_layout.h"
 
 namespace satrap {
 

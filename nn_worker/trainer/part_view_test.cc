@@ -6,7 +6,7 @@
 #include "common/config/text_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "nn_worker/trainer/fake_tables.h"
+#include "nn_worker/trainer/testing/fake_tables.h"
 
 namespace satrap {
 namespace {

@@ -18,8 +18,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/durable_file.h"
 #include "common/config/text_format.h"
+#include "common/file/durable_file.h"
 #include "common/file/file_error.h"
 #include "common/file/quarantine_name.h"
 

@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "nn_worker/collective/collective.h"
-#include "nn_worker/graph/loss_scale.h"
 #include "nn_worker/graph/network.h"
+#include "nn_worker/graph/step/loss_scale.h"
 #include "nn_worker/rank/step_trainer.h"
 #include "nn_worker/trainer/task_batch.h"
 

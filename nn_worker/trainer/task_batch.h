@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/config/tasks.h"
-#include "nn_worker/graph/sample_pairs.h"
+#include "nn_worker/graph/model/sample_pairs.h"
 #include "nn_worker/trainer/part_view.h"
 
 namespace satrap {

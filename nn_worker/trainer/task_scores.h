@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "nn_worker/collective/collective.h"
-#include "nn_worker/graph/sample_pairs.h"
+#include "nn_worker/graph/model/sample_pairs.h"
 #include "nn_worker/metrics/task_metrics.h"
-#include "nn_worker/trainer/part_layout.h"
+#include "nn_worker/trainer/memory_plan/part_layout.h"
 
 namespace satrap {
 

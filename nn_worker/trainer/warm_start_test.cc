@@ -7,7 +7,7 @@
 #include "common/thread/thread_pool_executor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "nn_worker/trainer/trainer_ranks.h"
+#include "nn_worker/trainer/testing/trainer_ranks.h"
 
 namespace satrap {
 namespace {

@@ -33,9 +33,9 @@
 #include "common/config/job_config.h"
 #include "common/flags/flags.h"
 #include "common/thread/clock.h"
-#include "deploy/cli/run_state.h"
-#include "deploy/coordinator/generation_claim.h"
-#include "deploy/launcher/run_progress.h"
+#include "deploy/cli/show/run_state.h"
+#include "deploy/coordinator/claim/generation_claim.h"
+#include "deploy/launcher/process/run_progress.h"
 
 namespace satrap {
 namespace {

@@ -26,9 +26,9 @@
 #include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/cpu/cpu_half_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/graph/graph_builder.h"
+#include "nn_worker/graph/model/graph_builder.h"
 #include "nn_worker/graph/precision.h"
-#include "nn_worker/trainer/part_layout.h"
+#include "nn_worker/trainer/memory_plan/part_layout.h"
 #include "proto/benchmark.pb.h"
 
 namespace satrap {

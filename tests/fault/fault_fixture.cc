@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
-#include "common/checkpoint/file_system.h"
 #include "common/checkpoint/run_log.h"
+#include "common/file/file_system.h"
 #include "common/numeric/hash.h"
 #include "common/thread/thread_pool_executor.h"
 #include "embedding_ps/checkpoint/load_tables.h"

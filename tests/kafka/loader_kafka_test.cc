@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/check.h"
-#include "common/checkpoint/ledger.h"
+#include "common/checkpoint/ledger/ledger.h"
 #include "common/kafka/cluster.h"
 #include "common/kafka/partition_reader.h"
 #include "common/thread/clock.h"

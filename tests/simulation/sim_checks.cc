@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "tests/simulation/sim_formats.h"
+#include "tests/simulation/data/sim_formats.h"
 
 namespace satrap::simulation {
 namespace {

@@ -17,7 +17,7 @@
 #include "embedding_ps/ps_engine.h"
 #include "embedding_worker/embedding_worker_engine.h"
 #include "nn_worker/rank/rank_observer.h"
-#include "tests/simulation/sim_oracle.h"
+#include "tests/simulation/data/sim_oracle.h"
 #include "tests/simulation/sim_trainer.h"
 
 namespace satrap::simulation {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/chunk/chunked_channel.h"
 #include "common/chunk/chunked_handler.h"
-#include "tests/simulation/sim_plants_chunks.h"
+#include "tests/simulation/plants/sim_plants_chunks.h"
 
 namespace satrap::simulation {
 namespace {

@@ -14,9 +14,9 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "nn_worker/rank/cut_plan.h"
-#include "tests/simulation/sim_loop.h"
-#include "tests/simulation/sim_process.h"
+#include "nn_worker/rank/schedule/cut_plan.h"
+#include "tests/simulation/machine/sim_loop.h"
+#include "tests/simulation/machine/sim_process.h"
 
 namespace satrap::simulation {
 

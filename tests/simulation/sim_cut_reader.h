@@ -13,12 +13,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "common/checkpoint/file_system.h"
+#include "common/file/file_system.h"
 #include "common/rpc/rpc.h"
 #include "proto/hot.pb.h"
 #include "proto/job.pb.h"
+#include "tests/simulation/machine/sim_loop.h"
 #include "tests/simulation/sim_history.h"
-#include "tests/simulation/sim_loop.h"
 
 namespace satrap::simulation {
 

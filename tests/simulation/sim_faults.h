@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/simulation/sim_plants.h"
+#include "tests/simulation/plants/sim_plants.h"
 
 namespace satrap::simulation {
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "proto/job.pb.h"
-#include "tests/simulation/sim_data.h"
+#include "tests/simulation/data/sim_data.h"
 
 namespace satrap::simulation {
 

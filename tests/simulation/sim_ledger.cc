@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/simulation/sim_formats.h"
+#include "tests/simulation/data/sim_formats.h"
 
 namespace satrap::simulation {
 namespace {

@@ -1,5 +1,5 @@
 // What a LedgerState (proto/position.proto) says, stated again from the format alone: it shares no
-// code with common/checkpoint/ledger.h.
+// code with common/checkpoint/ledger/ledger.h.
 //
 // Thread-safe: functions of their arguments.
 
@@ -13,7 +13,7 @@
 #include <string>
 
 #include "proto/position.pb.h"
-#include "tests/simulation/sim_data.h"
+#include "tests/simulation/data/sim_data.h"
 #include "tests/simulation/sim_trainer.h"
 
 namespace satrap::simulation {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "common/checkpoint/ledger.h"
+#include "common/checkpoint/ledger/ledger.h"
 #include "gtest/gtest.h"
 
 namespace satrap::simulation {

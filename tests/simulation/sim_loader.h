@@ -15,9 +15,9 @@
 #include "data_loader/loader_streams.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
+#include "tests/simulation/machine/sim_loop.h"
+#include "tests/simulation/plants/sim_plants.h"
 #include "tests/simulation/sim_crew.h"
-#include "tests/simulation/sim_loop.h"
-#include "tests/simulation/sim_plants.h"
 
 namespace satrap::simulation {
 

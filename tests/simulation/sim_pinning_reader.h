@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "common/checkpoint/file_system.h"
+#include "common/file/file_system.h"
 #include "common/numeric/random.h"
 
 namespace satrap::simulation {

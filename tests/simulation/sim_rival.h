@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "common/checkpoint/file_system.h"
-#include "deploy/coordinator/generation_claim.h"
-#include "tests/simulation/sim_process.h"
+#include "common/file/file_system.h"
+#include "deploy/coordinator/claim/generation_claim.h"
+#include "tests/simulation/machine/sim_process.h"
 
 namespace satrap::simulation {
 

@@ -4,8 +4,8 @@
 
 #include "common/base/check.h"
 #include "gtest/gtest.h"
-#include "tests/simulation/sim_disk.h"
-#include "tests/simulation/sim_loop.h"
+#include "tests/simulation/machine/sim_disk.h"
+#include "tests/simulation/machine/sim_loop.h"
 
 namespace satrap::simulation {
 namespace {

@@ -16,15 +16,15 @@
 #include <tuple>
 #include <vector>
 
-#include "nn_worker/rank/cut_plan.h"
+#include "nn_worker/rank/schedule/cut_plan.h"
 #include "nn_worker/rank/step_trainer.h"
+#include "tests/simulation/data/sim_data.h"
+#include "tests/simulation/data/sim_oracle.h"
+#include "tests/simulation/data/sim_part.h"
+#include "tests/simulation/data/sim_tables.h"
+#include "tests/simulation/machine/sim_loop.h"
+#include "tests/simulation/machine/sim_process.h"
 #include "tests/simulation/sim_cut_collective.h"
-#include "tests/simulation/sim_data.h"
-#include "tests/simulation/sim_loop.h"
-#include "tests/simulation/sim_oracle.h"
-#include "tests/simulation/sim_part.h"
-#include "tests/simulation/sim_process.h"
-#include "tests/simulation/sim_tables.h"
 
 namespace satrap::simulation {
 

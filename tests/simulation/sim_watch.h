@@ -17,7 +17,7 @@
 #include "common/rpc/rpc.h"
 #include "proto/control.pb.h"
 #include "proto/hot.pb.h"
-#include "tests/simulation/sim_process.h"
+#include "tests/simulation/machine/sim_process.h"
 
 namespace satrap::simulation {
 

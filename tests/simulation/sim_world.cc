@@ -8,15 +8,15 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/checkpoint/run_log.h"
-#include "deploy/coordinator/generation_claim.h"
+#include "deploy/coordinator/claim/generation_claim.h"
+#include "tests/simulation/machine/sim_disk.h"
+#include "tests/simulation/plants/sim_plants_commits.h"
 #include "tests/simulation/sim_crew.h"
 #include "tests/simulation/sim_cut_reader.h"
-#include "tests/simulation/sim_disk.h"
 #include "tests/simulation/sim_files.h"
 #include "tests/simulation/sim_history.h"
 #include "tests/simulation/sim_life.h"
 #include "tests/simulation/sim_pinning_reader.h"
-#include "tests/simulation/sim_plants_commits.h"
 #include "tests/simulation/sim_rival.h"
 
 namespace satrap::simulation {

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/simulation/sim_data.h"
+#include "tests/simulation/data/sim_data.h"
+#include "tests/simulation/machine/sim_network.h"
+#include "tests/simulation/plants/sim_plants.h"
 #include "tests/simulation/sim_deaths.h"
-#include "tests/simulation/sim_network.h"
-#include "tests/simulation/sim_plants.h"
 
 namespace satrap::simulation {
 

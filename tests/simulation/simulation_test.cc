@@ -7,8 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
+#include "tests/simulation/data/sim_oracle.h"
 #include "tests/simulation/sim_faults.h"
-#include "tests/simulation/sim_oracle.h"
 #include "tests/simulation/sim_world.h"
 
 namespace satrap::simulation {

@@ -26,16 +26,19 @@ check_format() {
 }
 
 # The folders of a role from the lowest to the highest: each includes only folders before it, and its own.
-# A folder that is not named counts as the one that it is in. Tests stand beside their source and may
-# include any folder of their role.
+# A folder that is not named counts as the one that it is in. Tests and benchmarks stand beside their
+# source and may include any folder of their role.
 folder_order='
-common: base flags json log file numeric thread rpc chunk metrics kafka testing config batch checkpoint role candidates
+common: base flags json log numeric file file/testing thread rpc chunk metrics kafka testing config learning_rate
+common: batch checkpoint/ledger checkpoint role candidates
 data_loader: source transform testing engine parser check synthetic batch candidates kafka .
 embedding_worker: candidates .
-embedding_ps: initializer optimizer table checkpoint .
-nn_worker: operation device device/cuda device/host device/kernels device/testing rank collective products
-nn_worker: metrics backend backend/cpu backend/device backend/testing backend/benchmark optimizer layer report graph checkpoint models trainer .
-deploy: report kafka coordinator/topics coordinator launcher retrieve cli cli/chaos cli/bench cli/kafka_demo cli/tools
+embedding_ps: initializer optimizer table checkpoint . testing
+nn_worker: operation device device/cuda device/host device/kernels device/testing rank/schedule rank rank/testing collective products
+nn_worker: metrics metrics/testing backend backend/cpu backend/device backend/testing backend/benchmark optimizer layer report graph/model graph/saved graph/step graph checkpoint models trainer/memory_plan trainer
+nn_worker: trainer/testing .
+deploy: report kafka coordinator/topics coordinator/splits coordinator/claim coordinator launcher/process launcher launcher/testing
+deploy: retrieve cli/show cli cli/chaos cli/bench cli/kafka_demo cli/tools
 '
 
 # The libraries that only some folders may include: the beginning of a header, then the beginnings of
@@ -81,7 +84,7 @@ check_layers() {
       }
       libraries = split(ENVIRON["library_users"], library, "\n")
     }
-    FNR == 1 { split(FILENAME, part, "/"); from = part[1]; test = FILENAME ~ /_test\.cc$/ }
+    FNR == 1 { split(FILENAME, part, "/"); from = part[1]; test = FILENAME ~ /_(test|benchmark)\.cc$/ }
     /^#include [<"]/ {
       header = substr($2, 2)
       for (i = 1; i <= libraries; i++) {
@@ -166,6 +169,14 @@ check_sizes() {
       start = 0
     }
     END { finish() }'
+}
+
+# Who looks for a file reads the names of a folder. More than 40 are several subjects; if not, ALLOWED says why.
+check_rooms() {
+  files '*' | awk '
+    sub(/\/[^\/]*$/, "") { ++count[$0] }
+    END { for (folder in count) if (count[folder] > 40) print folder ": " count[folder] " files, more than 40" }' |
+    sort
 }
 
 # Markers of unfinished work, names that say nothing, and paths and addresses that are valid on one
@@ -316,7 +327,7 @@ apply_allowed() {
 }
 
 case "$rule" in
-  format | layers | conditionals | endings | headers | sizes | tags | targets | widths | words) "check_$rule" | apply_allowed ;;
+  format | layers | conditionals | endings | headers | rooms | sizes | tags | targets | widths | words) "check_$rule" | apply_allowed ;;
   fields)
     readers="$(mktemp)"
     trap 'rm -f "$readers"' EXIT

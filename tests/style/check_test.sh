@@ -94,6 +94,14 @@ expect_found endings common/role/b.cc 'text for people' < <(
 expect_found fields proto/job.proto 'no code reads' <<<'  optional int32 never_read = 1;'
 expect_found headers common/b.h 'no guard' <<<'// A contract.'
 expect_found headers common/b.h 'begins with' <<<'#ifndef SATRAP_COMMON_B_H_'
+new_checkout
+touch common/role/file{1..41}.h
+[[ "$("$check" rooms .)" == 'common/role: 41 files, more than 40' ]] || { echo 'rooms: found no full folder'; failures=1; }
+echo 'rooms common/role for the test' >allowed.txt
+"$check" rooms . allowed.txt >/dev/null || { echo 'rooms: ignored its exception'; failures=1; }
+rm common/role/file41.h
+! "$check" rooms . allowed.txt >/dev/null || { echo 'rooms: kept a stale exception'; failures=1; }
+"$check" rooms . >/dev/null || { echo 'rooms: found something in a folder of 40 files'; failures=1; }
 expect_found sizes common/b.h 'more than 150' < <(printf '\n%.0s' {1..151})
 expect_found sizes common/b.cc 'more than 500' < <(printf '\n%.0s' {1..501})
 expect_found sizes common/b.cc 'a function' < <(

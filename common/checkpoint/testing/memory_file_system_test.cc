@@ -1,7 +1,7 @@
 // What tests rely on: it behaves as the machine's own disk (file_system_test.cc), and reports
 // operations and fails them as the hook says.
 
-#include "common/checkpoint/testing/memory_file_system.h"
+#include "common/file/testing/memory_file_system.h"
 
 #include <memory>
 #include <string>

@@ -166,7 +166,8 @@ constexpr std::pair<const char*, absl::StatusOr<int> (*)(const CommandCall&)> kR
     {"cuts", BenchCuts},
 };
 
-// Writes `--name value` as `--name=value`, which alone the flags of Google's benchmark library take.
+// Writes `--name value` as `--name=value`, which alone the flags of Google's benchmark library
+// take.
 std::vector<std::string> JoinedFlags(const std::vector<std::string>& args) {
   std::vector<std::string> joined;
   for (const std::string& arg : args) {

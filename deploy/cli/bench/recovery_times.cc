@@ -11,7 +11,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/role/role_flags.h"
-#include "deploy/launcher/child_process.h"
+#include "deploy/launcher/process/child_process.h"
 
 namespace satrap {
 namespace {

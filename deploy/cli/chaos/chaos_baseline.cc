@@ -12,7 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "deploy/cli/chaos/child_run.h"
-#include "deploy/launcher/run_progress.h"
+#include "deploy/launcher/process/run_progress.h"
 
 namespace satrap {
 

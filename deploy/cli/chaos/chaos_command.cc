@@ -17,9 +17,9 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_pin.h"
-#include "common/checkpoint/file_system.h"
 #include "common/checkpoint/run_log.h"
 #include "common/config/job_file.h"
+#include "common/file/file_system.h"
 #include "common/role/role_flags.h"
 #include "common/thread/clock.h"
 #include "deploy/cli/chaos/chaos_baseline.h"
@@ -28,11 +28,11 @@
 #include "deploy/cli/chaos/exactly_once.h"
 #include "deploy/cli/command_flags.h"
 #include "deploy/cli/commands.h"
-#include "deploy/cli/cut_files.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_job.h"
-#include "deploy/launcher/run_folder.h"
-#include "deploy/report/progress_line.h"
+#include "deploy/cli/show/cut_files.h"
+#include "deploy/launcher/process/run_folder.h"
+#include "deploy/report/progress_flags.h"
 
 namespace satrap {
 namespace {

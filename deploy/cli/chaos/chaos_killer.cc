@@ -15,7 +15,7 @@
 #include "common/checkpoint/run_log.h"
 #include "common/role/role_flags.h"
 #include "common/thread/clock.h"
-#include "deploy/launcher/run_progress.h"
+#include "deploy/launcher/process/run_progress.h"
 
 namespace satrap {
 namespace {

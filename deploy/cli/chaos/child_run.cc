@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/file/file_error.h"
-#include "deploy/launcher/child_process.h"
-#include "deploy/launcher/stop_signals.h"
+#include "deploy/launcher/process/child_process.h"
+#include "deploy/launcher/process/stop_signals.h"
 
 namespace satrap {
 namespace {

@@ -14,12 +14,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/file_system.h"
 #include "common/checkpoint/manifest.h"
 #include "common/config/job_facts.h"
+#include "common/file/file_system.h"
 #include "common/numeric/crc32c.h"
 #include "common/numeric/hash.h"
-#include "deploy/launcher/run_progress.h"
+#include "deploy/launcher/process/run_progress.h"
 #include "deploy/report/run_report.h"
 
 namespace satrap {

@@ -11,7 +11,7 @@
 #include "common/checkpoint/run_log.h"
 #include "common/numeric/crc32c.h"
 #include "common/numeric/hash.h"
-#include "deploy/launcher/logged_run.h"
+#include "deploy/launcher/testing/logged_run.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

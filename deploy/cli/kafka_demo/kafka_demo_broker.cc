@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/file_system.h"
+#include "common/file/file_system.h"
 #include "common/thread/clock.h"
 
 namespace satrap {

@@ -17,8 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "deploy/launcher/child_process.h"
-#include "deploy/launcher/run_folder.h"
+#include "deploy/launcher/process/child_process.h"
+#include "deploy/launcher/process/run_folder.h"
 
 namespace satrap {
 

@@ -26,7 +26,7 @@
 #include "deploy/cli/kafka_demo/kafka_demo_job.h"
 #include "deploy/cli/kafka_demo/kafka_demo_series.h"
 #include "deploy/cli/run_job.h"
-#include "deploy/launcher/run_folder.h"
+#include "deploy/launcher/process/run_folder.h"
 #include "deploy/report/run_report.h"
 
 namespace satrap {

@@ -2,10 +2,10 @@
 
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_pin.h"
-#include "common/checkpoint/file_system.h"
-#include "common/checkpoint/ledger.h"
+#include "common/checkpoint/ledger/ledger.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
+#include "common/file/file_system.h"
 #include "deploy/coordinator/topics/dealt_topics.h"
 
 namespace satrap {

@@ -1,9 +1,9 @@
 #include "deploy/cli/tools/streams_of_run.h"
 
-#include "common/checkpoint/ledger.h"
+#include "common/checkpoint/ledger/ledger.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
-#include "deploy/launcher/logged_run.h"
+#include "deploy/launcher/testing/logged_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -18,8 +18,8 @@
 #include "deploy/cli/tools/streams_of_run.h"
 #include "deploy/kafka/commands.h"
 #include "deploy/kafka/topics_table.h"
-#include "deploy/launcher/run_folder.h"
-#include "deploy/launcher/run_progress.h"
+#include "deploy/launcher/process/run_folder.h"
+#include "deploy/launcher/process/run_progress.h"
 
 namespace satrap {
 namespace {

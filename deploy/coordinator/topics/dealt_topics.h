@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "common/checkpoint/ledger.h"
+#include "common/checkpoint/ledger/ledger.h"
 #include "common/kafka/partition.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"

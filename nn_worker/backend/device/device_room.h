@@ -13,7 +13,7 @@
 
 namespace satrap {
 
-// Device memory of a rank, as its plan says (nn_worker/trainer/device_plan.h).
+// Device memory of a rank, as its plan says (nn_worker/trainer/memory_plan/device_plan.h).
 struct DeviceNeed {
   int64_t bytes = 0;
   std::string text;  // `bytes` in words, for messages

@@ -1,0 +1,131 @@
+// A Ledger says which samples of the train stream are consumed: by epoch, split, block and the
+// range within the block's permuted order (ProvenanceRange, proto/hot.proto). It stores whole
+// splits, whole blocks and ranges, so its size depends on what is under way and not on what was
+// read.
+//
+// A split is a piece of a file or a topic partition. A block of a partition is named by its first
+// offset, and places in it are slots with the line within the slot (consumed_split.h).
+//
+// Every rank collects the provenance of the parts it has released and hands it to rank 0 at each
+// cut, which merges it (docs/consistency.md, "Cuts"). A loader skips what the ledger of its cut
+// holds. To consume a record twice is an error here: this is the promise that the ledger keeps.
+//
+// A split is done when the range that ends it was consumed and also as many records as that range
+// names, or, for a partition, all offsets. An epoch that is closed is consumed whole, whatever
+// splits it had.
+//
+// Add takes a microsecond or less, so that a rank can call it for each part that it releases.
+//
+// Thread-compatible: const methods may run at the same time.
+
+#ifndef SATRAP_COMMON_CHECKPOINT_LEDGER_LEDGER_H_
+#define SATRAP_COMMON_CHECKPOINT_LEDGER_LEDGER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/checkpoint/ledger/consumed_split.h"
+#include "common/checkpoint/ledger/intervals.h"
+#include "proto/hot.pb.h"
+#include "proto/position.pb.h"
+
+namespace satrap {
+
+class Ledger {
+ public:
+  // Places in a block, offsets, and a partition's last message: consumed_split.h.
+  using Range = ConsumedSplit::Range;
+  using OpenBlock = ConsumedSplit::Offsets;
+  using LastMessage = ConsumedSplit::LastMessage;
+  struct Totals {
+    uint64_t rows = 0;
+    uint64_t bad_records = 0;
+    uint64_t empty_lines = 0;
+  };
+
+  Ledger() = default;
+  // DATA_LOSS if the state contradicts itself or is not as ToState makes it: ranges out of order,
+  // more rows than a block has, a split that is whole but not among the done ones.
+  static absl::StatusOr<Ledger> FromState(const LedgerState& state);
+  // Equal ledgers give equal states, in whatever order their ranges were added.
+  LedgerState ToState() const;
+
+  // Consumes a range. INTERNAL, with nothing changed, if a record of it is consumed already, if it
+  // is out of its block, if it contradicts what the ledger knows of the block or the split, or if
+  // the epoch is closed.
+  absl::Status Add(uint32_t epoch, const ProvenanceRange& range);
+  // Adds everything that `other` holds. INTERNAL as Add; the ledger is then useless.
+  absl::Status Merge(const Ledger& other);
+  // The error that Add(epoch, range) would return, without changing anything. A caller that reads
+  // the records can name their file.
+  absl::Status Check(uint32_t epoch, const ProvenanceRange& range) const;
+  // Keeps only the totals of epochs before `epoch`. REQUIRES: they are over
+  void CloseEpochsBefore(uint32_t epoch);
+
+  bool empty() const { return epochs_.empty(); }
+  bool IsSplitDone(uint32_t epoch, uint32_t split) const;
+  // Whether the range that ends the split is consumed.
+  bool IsSplitEndConsumed(uint32_t epoch, uint32_t split) const;
+  // Whether the first record or slot, in the permuted order, of the block that holds `block` is
+  // consumed. The block's counts of bad records and empty lines are consumed with it. For a
+  // partition, `block` may be any offset.
+  bool IsBlockBegun(uint32_t epoch, uint32_t split, uint64_t block) const;
+  // The consumed ranges of a block: ascending, disjoint and not touching. A block that is consumed
+  // whole gives one range. REQUIRES: `size` is the block's number of records, or of slots
+  std::vector<Range> Consumed(uint32_t epoch, uint32_t split, uint64_t block, uint32_t size) const;
+  // What is known of the records of a split that is not done.
+  struct SplitRows {
+    uint64_t consumed = 0;
+    absl::optional<uint64_t> all;  // for a file whose end is consumed
+  };
+  SplitRows RowsOf(uint32_t epoch, uint32_t split) const;
+  Totals OfEpoch(uint32_t epoch) const;
+  Totals OfAll() const;
+
+  // For topic partitions; offsets are [first, end). Nothing is known of a split that is done.
+  // OpenBlocks returns the blocks that are consumed in part, ascending.
+  std::vector<OpenBlock> OpenBlocks(uint32_t epoch, uint32_t split) const;
+  // The offsets from `from` on that whole blocks cover: ascending, not touching.
+  std::vector<OpenBlock> DoneBlocks(uint32_t epoch, uint32_t split, uint64_t from) const;
+  // The first offset from `start` on that no whole block covers: reading begins there, and a
+  // consumer group commits it. REQUIRES: the split is not done
+  uint64_t ContiguousEnd(uint32_t epoch, uint32_t split, uint64_t start) const;
+  // The last message of the highest whole block that has one.
+  absl::optional<LastMessage> LastMessageOf(uint32_t epoch, uint32_t split) const;
+
+  // Counts stretches of consumed records that come after something unconsumed of their split, in
+  // all splits that are not done. The size of a ledger depends on them. Ranges and whole blocks
+  // that touch are one stretch, and the first of a split counts as its contiguous beginning, so
+  // there are never more stretches than open blocks and parts in flight.
+  size_t PiecesBehind() const;
+
+ private:
+  // Has at least one split, unless it is closed.
+  struct Epoch {
+    Totals totals;
+    Intervals done_splits;
+    std::map<uint32_t, ConsumedSplit> splits;
+    bool is_closed() const { return done_splits.empty() && splits.empty(); }
+  };
+
+  // Null if nothing or all of it is consumed.
+  const ConsumedSplit* FindSplit(uint32_t epoch, uint32_t split) const;
+  // The reason why Add refuses the range; empty if it does not.
+  std::string Refusal(uint32_t epoch, const ProvenanceRange& range) const;
+  static absl::Status MergeEpoch(uint32_t number, const Epoch& theirs, Epoch* epoch);
+  // Notes that the split is done if all its records are consumed.
+  static void FinishSplit(uint32_t split, Epoch* epoch);
+  static absl::Status ReadEpoch(const EpochLedger& state, Epoch* epoch);
+
+  std::map<uint32_t, Epoch> epochs_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CHECKPOINT_LEDGER_LEDGER_H_

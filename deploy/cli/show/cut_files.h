@@ -1,0 +1,51 @@
+// The saved cuts of a run, as the command line shows and checks them.
+//
+// Thread-safe: functions of their arguments and of the files.
+
+#ifndef SATRAP_DEPLOY_CLI_SHOW_CUT_FILES_H_
+#define SATRAP_DEPLOY_CLI_SHOW_CUT_FILES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/checkpoint/run_log.h"
+#include "common/file/file_system.h"
+#include "proto/checkpoint.pb.h"
+#include "proto/job.pb.h"
+#include "proto/run_log.pb.h"
+
+namespace satrap {
+
+// A table of the cuts in RUN/checkpoints, the oldest first: name, generation, step, bytes, age at
+// `now_unix_ms`, marks (best, latest, last); and which folders no entry of the log commits. A cut
+// that is not there as it was committed is marked with what is wrong (cut_check.h), and so is one
+// that ought to be there and is not. DATA_LOSS as RunLog::Open.
+absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_unix_ms);
+
+// What a cut holds, as text; every line ends with a line feed. `job`, if not null, adds segments
+// and optimizers of the tables.
+std::string DescribeCut(const std::string& folder, const CheckpointManifest& manifest,
+                        const JobConfig* job);
+
+// Reads every file that the manifest of the cut in `folder` names, and pins the cut meanwhile.
+// Returns a line that says how many and how much. NOT_FOUND if there is no manifest, or none any
+// more; DATA_LOSS with a line for each file that is missing, or has another size or checksum than
+// it was written with, and one if the cut is not the one that `log`, if given, commits under the
+// folder's name (FAILED_PRECONDITION if that commits none).
+absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* file_system,
+                                      const RunLog* log = nullptr);
+
+// The committed cut of the run that a user means by `typed` (NameOfCut in
+// common/checkpoint/cut_identity.h). NOT_FOUND if the run has none of that name, DATA_LOSS if it is
+// not there as it was committed. One line.
+absl::StatusOr<CutEntry> FindCutOfRun(const std::string& run_dir, const std::string& typed);
+
+// The folder of a cut that a user names: a cut's own folder or a link to it, or a run's folder,
+// which stands for the run's newest cut. NOT_FOUND if it is neither.
+absl::StatusOr<std::string> FindCutFolder(const std::string& typed);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_SHOW_CUT_FILES_H_

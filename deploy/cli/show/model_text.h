@@ -1,0 +1,37 @@
+// What `satrap models` and `satrap model` print.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_DEPLOY_CLI_SHOW_MODEL_TEXT_H_
+#define SATRAP_DEPLOY_CLI_SHOW_MODEL_TEXT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "nn_worker/graph/model/graph_inputs.h"
+#include "proto/model.pb.h"
+
+namespace satrap {
+
+// The rows of one table, as far as they are counted.
+struct TableSize {
+  std::string name;
+  int64_t row_values = 0;
+};
+
+// The models of the zoo, each with the comment at the top of its file.
+std::string ZooText();
+
+// The table of layers, sums of parameters and operations, and the graph as a tree. `rows` are those
+// of each table; 0: they are not counted. INVALID_ARGUMENT if the model does not fit its inputs.
+absl::StatusOr<std::string> ModelText(const ModelConfig& model, const GraphInputs& inputs,
+                                      const std::vector<TableSize>& tables, int64_t rows);
+
+// The graph in DOT. INVALID_ARGUMENT as above.
+absl::StatusOr<std::string> ModelDot(const ModelConfig& model, const GraphInputs& inputs);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_SHOW_MODEL_TEXT_H_

@@ -1,0 +1,179 @@
+#include "deploy/cli/show/run_state.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/old_phrases.h"
+#include "common/file/file_system.h"
+#include "common/role/ending.h"
+#include "common/role/role_flags.h"
+#include "deploy/launcher/process/run_folder.h"
+#include "deploy/launcher/process/run_progress.h"
+#include "deploy/report/progress_line.h"
+#include "deploy/report/run_report.h"
+#include "deploy/report/run_warnings.h"
+#include "nn_worker/metrics/metric_names.h"
+
+namespace satrap {
+namespace {
+
+std::string RoleText(const RoleStatus& role) {
+  const Member& member = role.member();
+  std::string text = absl::StrFormat("  %-20s ", MemberName(member.role(), member.index()));
+  if (!member.has_pid()) return text + "not there yet\n";
+  if (!role.ready()) text += "not ready yet, ";
+  absl::StrAppendFormat(&text, "process %d, heard %.1f s ago", member.pid(),
+                        role.seconds_since_heartbeat());
+  if (!member.metrics_address().empty()) {
+    absl::StrAppend(&text, ", metrics at http://", member.metrics_address(), "/metrics");
+  }
+  if (role.has_loader()) {
+    absl::StrAppend(&text, ", ", Counted(role.loader().records(), "record"), ", ",
+                    CountText(role.loader().quarantined()), " quarantined");
+  }
+  return text + "\n";
+}
+
+std::string LastCutText(const std::string& cut, uint64_t step, uint64_t bytes, double age_seconds,
+                        double seconds) {
+  return absl::StrCat("the last is ", cut, " at step ", CountText(step), ", ", BytesText(bytes),
+                      ", ", DurationText(age_seconds), " ago, written in ", DurationText(seconds));
+}
+
+std::string CutsText(const StatusAnswer& status) {
+  const CutStatus& cut = status.last_cut();
+  std::string text = "cuts: ";
+  absl::StrAppend(&text, cut.has_cut() ? LastCutText(cut.cut(), cut.step(), cut.bytes(),
+                                                     cut.age_seconds(), cut.seconds())
+                                       : "none yet");
+  if (status.cuts().writing()) absl::StrAppend(&text, "; one is being written");
+  if (status.cuts().abandoned() > 0) {
+    absl::StrAppend(&text, "; ", CountText(status.cuts().abandoned()),
+                    " abandoned, the last because ", status.cuts().last_abandoned_cause());
+  }
+  return text + "\n";
+}
+
+std::string CutsText(const RunProgress& progress, int64_t now_unix_ms) {
+  if (!progress.cut.has_value()) return "cuts: none\n";
+  const CutEntry& cut = *progress.cut;
+  const int64_t age_ms = now_unix_ms - static_cast<int64_t>(progress.cut_unix_ms);
+  return absl::StrCat("cuts: ",
+                      LastCutText(cut.cut(), cut.step(), cut.bytes(),
+                                  static_cast<double>(age_ms) * 1e-3, cut.seconds()),
+                      "\n");
+}
+
+// Empty for a run that trains from files.
+std::string TopicsText(const StatusAnswer& status) {
+  if (!status.has_topics()) return "";
+  const TopicsStatus& topics = status.topics();
+  std::string text = absl::StrCat(
+      "topics: ", Counted(static_cast<uint64_t>(topics.partitions_size()), "partition"));
+  if (topics.has_lag_messages()) {
+    absl::StrAppend(&text, ", lag ", Counted(topics.lag_messages(), "message"));
+    if (topics.has_lag_seconds()) absl::StrAppendFormat(&text, " (%.1f s)", topics.lag_seconds());
+  }
+  if (topics.has_watermark_ms()) {
+    absl::StrAppend(&text, ", watermark ", UtcText(topics.watermark_ms()));
+  }
+  absl::StrAppend(&text, "; in this generation ", Counted(topics.late_records(), "late record"),
+                  ", ", Counted(topics.dead_letters(), "dead letter"), ", ",
+                  Counted(topics.lost_messages(), "lost message"), "\n");
+  return text;
+}
+
+// Why generations began: failures, which are a reason to worry, apart from what somebody asked for.
+template <typename Restarts>
+std::string RestartsText(const Restarts& restarts) {
+  std::string failures;
+  std::string wishes;
+  int failed = 0;
+  for (const Restart& restart : restarts) {
+    const bool failure = restart.began() == BEGAN_RESTART;
+    failed += failure ? 1 : 0;
+    absl::StrAppend(failure ? &failures : &wishes, "  generation ", restart.generation(),
+                    " from step ", CountText(restart.from_step()), ": ", restart.cause(), "\n");
+  }
+  std::string text = absl::StrCat("restarts after failures: ", failed, "\n", failures);
+  if (!wishes.empty()) absl::StrAppend(&text, "resumed or scaled:\n", wishes);
+  return text;
+}
+
+std::string DroppedText(const RunProgress& progress) {
+  std::string text;
+  for (const DroppedEntry& dropped : progress.dropped) {
+    absl::StrAppend(&text, text.empty() ? "changes of the job that were dropped:\n" : "",
+                    "  generation ", dropped.generation(), ": ", dropped.change(), ": ",
+                    dropped.ended().text(), "\n");
+  }
+  return text;
+}
+
+// Of a run whose report was not written or was removed, or that an older build has ended, which
+// wrote it for programs only; the log has the result all the same.
+std::string ResultText(const RunResult& result) {
+  std::string text = absl::StrCat("trained ", Counted(result.samples(), "sample"), " in ",
+                                  Counted(result.steps(), "step"));
+  if (result.has_test()) absl::StrAppend(&text, "; test ", MetricsText(result.test()));
+  if (!result.model_dir().empty()) absl::StrAppend(&text, "; the model is ", result.model_dir());
+  return text + "\n";
+}
+
+// What to do about a run that has failed. Runs of older builds have only the text.
+Ending::Advice AdviceOf(const std::string& run_dir, const std::string& failure) {
+  const absl::optional<Ending> ending = ReadEnding(run_dir + kEndingOfRun);
+  return ending.has_value() ? ending->advice() : AdviceOfOldFailure(failure);
+}
+
+}  // namespace
+
+std::string RunningRunText(const std::string& run_dir, const StatusAnswer& status) {
+  std::string text =
+      absl::StrCat("job '", status.job_name(), "' in ", run_dir, ", generation ",
+                   status.generation(), ", for ", DurationText(status.seconds()), ": ",
+                   RunState_Name(status.state()), "\n", ProgressText(status), "\n");
+  for (const std::string& warning : WarningsOf(status.train())) {
+    absl::StrAppend(&text, "warning: ", warning, "\n");
+  }
+  absl::StrAppend(&text, TopicsText(status), CutsText(status), RestartsText(status.restarts()));
+  if (status.ending().has_text()) absl::StrAppend(&text, status.ending().text(), "\n");
+  for (const RoleStatus& role : status.roles()) absl::StrAppend(&text, RoleText(role));
+  return text;
+}
+
+absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now_unix_ms) {
+  const auto report = ReadFile(run_dir + "/report.txt", DiskFileSystem());
+  ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
+  const std::string logs = absl::StrCat("its logs are in ", run_dir, "/logs\n");
+  // `evaluate` and `predict` take no cuts, but have a log and a report.
+  const bool is_training = progress.job.has_value() && progress.job->action() == JobConfig::TRAIN;
+  const std::string history =
+      is_training ? absl::StrCat(CutsText(progress, now_unix_ms), RestartsText(progress.restarts),
+                                 DroppedText(progress))
+                  : "";
+  if (report.ok() || progress.result.has_value()) {
+    return absl::StrCat("run ", run_dir, " has finished:\n",
+                        report.ok() ? *report : ResultText(*progress.result), history, logs);
+  }
+  const auto failure = ReadFile(run_dir + "/failure.txt", DiskFileSystem());
+  std::string text =
+      failure.ok()
+          ? absl::StrCat("run ", run_dir, " has failed: ", *failure)
+          : absl::StrCat(
+                "run ", run_dir,
+                " does not run: it was stopped, interrupted or killed before its end, or failed "
+                "where failure.txt could not be written\n");
+  absl::StrAppend(&text, history);
+  if (failure.ok() && AdviceOf(run_dir, *failure) == Ending::RESUME_FROM_ANOTHER_CUT) {
+    absl::StrAppend(&text, "`satrap checkpoint list ", run_dir, "` lists the cuts to go on from\n");
+  } else if (is_training) {
+    absl::StrAppend(&text, ResumeText(run_dir, progress, run_dir), "\n");
+  }
+  if (progress.generation == 0) absl::StrAppend(&text, "it never began; train it anew\n");
+  return text + logs;
+}
+
+}  // namespace satrap

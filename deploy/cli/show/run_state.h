@@ -1,0 +1,26 @@
+// What `satrap status` says of a run.
+//
+// Thread-safe: functions of their arguments and of the run's folder.
+
+#ifndef SATRAP_DEPLOY_CLI_SHOW_RUN_STATE_H_
+#define SATRAP_DEPLOY_CLI_SHOW_RUN_STATE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+// A run in progress: state, progress, last cut, why generations began, and each process. Every line
+// ends with a line feed.
+std::string RunningRunText(const std::string& run_dir, const StatusAnswer& status);
+
+// A run that nobody runs: how it ended, its last cut, why generations began, and how to go on. It
+// is read from the log, report.txt and failure.txt. DATA_LOSS as RunLog::Open.
+absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now_unix_ms);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_SHOW_RUN_STATE_H_

@@ -1,0 +1,172 @@
+#include "deploy/cli/show/run_state.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "common/checkpoint/run_log.h"
+#include "common/config/text_format.h"
+#include "deploy/launcher/testing/logged_run.h"
+#include "gmock/gmock.h"
+
+namespace satrap {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class RunStateTest : public LoggedRunTest {
+ protected:
+  // A run of three generations with a cut.
+  void MakeRun() {
+    WriteCut(dir_, 1, 1, 800);
+    Append("generation { generation: 1 cause: 'start' job { name: 'demo' } }");
+    Append(
+        "unix_ms: 5000 cut { generation: 1 cut: 'cut_0001_000001' step: 800 bytes: 1500 "
+        "seconds: 0.5 }");
+    Append(
+        "generation { generation: 2 cut: 'cut_0001_000001' cause: 'data_loader 0 died' "
+        "job { name: 'demo' } }");
+    Append(
+        "generation { generation: 3 cut: 'cut_0001_000001' cause: 'resume' "
+        "job { name: 'demo' } }");
+  }
+  std::string Text() const {
+    const auto text = EndedRunText(dir_, 15000);
+    EXPECT_TRUE(text.ok()) << text.status();
+    return text.value_or("");
+  }
+};
+
+constexpr char kHistory[] =
+    "cuts: the last is cut_0001_000001 at step 800, 1.5 KB, 10.0 s ago, written in 0.5 s\n"
+    "restarts after failures: 1\n"
+    "  generation 2 from step 800: data_loader 0 died\n"
+    "resumed or scaled:\n"
+    "  generation 3 from step 800: resume\n";
+
+TEST_F(RunStateTest, ARunWithoutProcessesIsToldFromItsLog) {
+  MakeRun();
+  EXPECT_EQ(
+      Text(),
+      "run " + dir_ +
+          " does not run: it was stopped, interrupted or killed before its end, or failed where "
+          "failure.txt could not be written\n" +
+          kHistory + "`satrap resume " + dir_ + "` goes on from step 800 (cut_0001_000001)\n" +
+          "its logs are in " + dir_ + "/logs\n");
+}
+
+TEST_F(RunStateTest, AChangeThatWasDroppedIsTold) {
+  MakeRun();
+  EXPECT_THAT(Text(), Not(HasSubstr("dropped")));
+  Append(
+      "dropped { generation: 3 change: 'nn_worker.device from CPU to CUDA' ended { text: "
+      "'nn_worker 0: there is no card' } }");
+  EXPECT_THAT(Text(),
+              HasSubstr("changes of the job that were dropped:\n  generation 3: "
+                        "nn_worker.device from CPU to CUDA: nn_worker 0: there is no card\n"));
+}
+
+TEST_F(RunStateTest, AFailedRunSaysWhy) {
+  MakeRun();
+  std::ofstream(dir_ + "/failure.txt") << "out of luck\n";
+  EXPECT_THAT(Text(), AllOf(HasSubstr(" has failed: out of luck\n"), HasSubstr(kHistory),
+                            HasSubstr("` goes on from step 800")));
+}
+
+TEST_F(RunStateTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {
+  MakeRun();
+  std::ofstream(dir_ + "/failure.txt") << "a.rows is damaged\n";
+  std::ofstream(dir_ + "/ending.textproto") << "advice: RESUME_FROM_ANOTHER_CUT\n";
+  EXPECT_THAT(Text(), AllOf(HasSubstr("` lists the cuts to go on from\n"),
+                            Not(HasSubstr("` goes on from step"))));
+}
+
+TEST_F(RunStateTest, WordsOfAFailureAreNoAdvice) {
+  MakeRun();
+  std::ofstream(dir_ + "/failure.txt")
+      << "a log says: go on from another cut with `satrap resume RUN --from CUT`\n";
+  std::ofstream(dir_ + "/ending.textproto") << "why: MEMBER_FAILED\n";
+  EXPECT_THAT(Text(), HasSubstr("` goes on from step 800"));
+}
+
+TEST_F(RunStateTest, AnOldRunThatFailedOfItsCutIsKnownByItsText) {
+  MakeRun();
+  std::ofstream(dir_ + "/failure.txt")
+      << "a.rows is damaged; go on from another cut with `satrap resume RUN --from CUT`\n";
+  EXPECT_THAT(Text(), AllOf(HasSubstr("` lists the cuts to go on from\n"),
+                            Not(HasSubstr("` goes on from step"))));
+}
+
+TEST_F(RunStateTest, ADamagedNewestCutIsToldAndNoPlaceToGoOnFrom) {
+  MakeRun();
+  fs::remove_all(FolderOfCut(dir_, "cut_0001_000001"));
+  EXPECT_THAT(Text(), AllOf(HasSubstr("the newest cut, cut_0001_000001, is missing: "),
+                            HasSubstr("--from CUT"), Not(HasSubstr("goes on from step"))));
+}
+
+TEST_F(RunStateTest, AFinishedRunShowsItsReportOrElseTheResultOfTheLog) {
+  MakeRun();
+  Append("end { result { steps: 1234 samples: 5000 test { auc: 0.75 } model_dir: 'M' } }");
+  EXPECT_THAT(Text(), AllOf(HasSubstr(" has finished:\ntrained 5,000 samples in 1,234 steps; test "
+                                      "AUC 0.75000; the model is M\n"),
+                            HasSubstr(kHistory), Not(HasSubstr("satrap resume"))));
+  std::ofstream(dir_ + "/report.json") << "{\"job\":\"demo\"}\n";
+  EXPECT_THAT(Text(), AllOf(Not(HasSubstr("{")), HasSubstr("trained 5,000 samples")))
+      << "what is for programs is not shown, also of a build that wrote nothing else";
+  std::ofstream(dir_ + "/report.txt") << "trained      a lot\nwhole run    3.0 s\n";
+  EXPECT_THAT(Text(), AllOf(HasSubstr(" has finished:\ntrained      a lot\nwhole run    3.0 s\n"),
+                            HasSubstr(kHistory), Not(HasSubstr("5,000"))));
+}
+
+TEST_F(RunStateTest, ARunThatNeverBeganIsNotResumed) {
+  EXPECT_THAT(Text(), AllOf(HasSubstr("it never began"), Not(HasSubstr("satrap resume"))));
+}
+
+TEST_F(RunStateTest, ARunningRunTellsHowFarItIsBehindItsTopics) {
+  StatusAnswer status;
+  EXPECT_THAT(RunningRunText("RUN", status), Not(HasSubstr("topics")));
+  ASSERT_TRUE(ParseText(R"(topics { partitions {} partitions {} late_records: 3 dead_letters: 1200
+                                    lag_messages: 1234 lag_seconds: 0.84
+                                    watermark_ms: 1777593600000 })",
+                        "status", &status)
+                  .ok());
+  EXPECT_THAT(RunningRunText("RUN", status),
+              HasSubstr("topics: 2 partitions, lag 1,234 messages (0.8 s), watermark "
+                        "2026-05-01T00:00:00Z; in this generation 3 late records, 1,200 dead "
+                        "letters, 0 lost messages\n"));
+}
+
+TEST_F(RunStateTest, ARunInProgressShowsItsCutsAndWhyGenerationsBegan) {
+  StatusAnswer status;
+  ASSERT_TRUE(ParseText(R"(job_name: 'demo' generation: 3 state: RUNNING seconds: 2
+      train { epoch: 0 step: 900 phase: 'training' }
+      last_cut { cut: 'cut_0001_000001' step: 800 bytes: 1500 age_seconds: 10 seconds: 0.5 }
+      restarts { generation: 2 from_step: 800 cause: 'data_loader 0 died' began: BEGAN_RESTART }
+      restarts { generation: 3 from_step: 800 cause: 'resume' began: BEGAN_RESUME })",
+                        "status", &status)
+                  .ok());
+  EXPECT_THAT(RunningRunText("RUN", status),
+              AllOf(HasSubstr("job 'demo' in RUN, generation 3, for 2.0 s: RUNNING\ntraining"),
+                    HasSubstr(kHistory)));
+  status.clear_restarts();
+  status.clear_last_cut();
+  EXPECT_THAT(RunningRunText("RUN", status),
+              HasSubstr("cuts: none yet\nrestarts after failures: 0\n"));
+}
+
+TEST(RunningRunTextTest, TellsTheWarningsOfARunThatTrains) {
+  StatusAnswer status;
+  status.set_state(RUNNING);
+  EXPECT_THAT(RunningRunText("RUN", status), Not(HasSubstr("warning")));
+  status.mutable_train()->mutable_moving_label_rate()->set_highest(.5);
+  status.mutable_train()->set_metrics_file_hangs_seconds(9);
+  EXPECT_THAT(RunningRunText("RUN", status),
+              AllOf(HasSubstr("\nwarning: the label rate moves"),
+                    HasSubstr("\nwarning: the disk of the run has not taken")));
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,244 @@
+#include "deploy/coordinator/claim/generation_claim.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/check.h"
+#include "common/base/count_text.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/cut_identity.h"
+#include "common/checkpoint/job_of_run.h"
+#include "common/checkpoint/ledger/ledger.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/start_cut.h"
+#include "common/config/job_change.h"
+#include "common/config/job_config.h"
+#include "common/config/validate_job.h"
+#include "deploy/coordinator/claim/cut_folders.h"
+#include "deploy/coordinator/claim/start_position.h"
+
+namespace satrap {
+namespace {
+
+constexpr size_t kCausesShown = 5;
+
+// Whether the old size's coordinator has announced this generation, and nobody has begun it.
+bool FollowsScale(const RunLog& log) {
+  return !log.entries().empty() && log.entries().back().has_generation() &&
+         log.entries().back().generation().began() == BEGAN_SCALE_ANNOUNCED;
+}
+
+// Says in the log that the job of its newest generation is dropped.
+absl::Status AppendDropped(const ClaimRequest& request, RunLog* log) {
+  const GenerationEntry* last = log->last_generation();
+  const JobConfig* before = last == nullptr ? nullptr : JobToGoBackTo(log->entries(), last->job());
+  if (before == nullptr) return absl::FailedPreconditionError(request.ended.text());
+  RunLogEntry entry;
+  entry.set_unix_ms(static_cast<uint64_t>(request.unix_ms));
+  entry.mutable_dropped()->set_generation(last->generation());
+  entry.mutable_dropped()->set_change(JobChangeText(*before, last->job()));
+  *entry.mutable_dropped()->mutable_ended() = request.ended;
+  return log->Append(entry);
+}
+
+absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
+  // Whose change of job is dropped has lost nothing to run on.
+  if (log.has_left() || DroppedChange(log.entries()) != nullptr ||
+      log.restarts_without_cut() < job.max_restarts()) {
+    return absl::OkStatus();
+  }
+  std::string message = absl::StrCat("the run may restart ",
+                                     Counted(static_cast<uint64_t>(job.max_restarts()), "time"),
+                                     " without a cut between (max_restarts), and has done so");
+  const std::string causes = RecentCauses(log);
+  if (!causes.empty()) absl::StrAppend(&message, ": ", causes);
+  return absl::FailedPreconditionError(
+      absl::StrCat(message, ". Remove the cause, then go on with `satrap resume`"));
+}
+
+// Fills in the entry of the next generation.
+absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const RunLog& log) {
+  GenerationEntry entry;
+  if (!request.from.empty() && log.FindCut(request.from) == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the run's log has no cut '", request.from, "' to go on from"));
+  }
+  const GenerationEntry* last = log.last_generation();
+  if (last == nullptr) {
+    entry.set_generation(1);
+    entry.set_run_id(request.run_id);
+    *entry.mutable_job() = request.job;
+    entry.set_began(BEGAN_START);
+    return entry;
+  }
+  entry.set_generation(last->generation() + 1);
+  entry.set_run_id(last->run_id());
+  entry.set_cut(log.next_start());
+  if (request.next_job) {
+    RETURN_IF_ERROR(CheckJobChange(*JobOfNext(log.entries()), request.job));
+    *entry.mutable_job() = request.job;
+    if (!request.from.empty()) entry.set_cut(request.from);
+    entry.set_began(BEGAN_RESUME);
+    return entry;
+  }
+  *entry.mutable_job() = *JobOfNext(log.entries());
+  // The folder may have been moved since.
+  entry.mutable_job()->set_run_dir(request.job.run_dir());
+  if (FollowsScale(log)) {
+    entry.set_began(BEGAN_SCALED);
+    return entry;
+  }
+  RETURN_IF_ERROR(CheckRestarts(log, entry.job()));
+  entry.set_began(BEGAN_RESTART);
+  *entry.mutable_ended() = request.ended;
+  if (request.ended.text().empty()) {
+    entry.mutable_ended()->set_text("the coordinator was started again");
+  }
+  return entry;
+}
+
+// The manifest of the cut in `folder`, if it is the one that the log names and can be gone on from.
+absl::StatusOr<CheckpointManifest> ReadStartCut(const RunLog& log, const std::string& folder,
+                                                FileSystem* file_system) {
+  uint32_t crc32c = 0;
+  absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder, file_system, &crc32c);
+  if (absl::IsNotFound(manifest.status())) {
+    return absl::DataLossError(manifest.status().message());
+  }
+  RETURN_IF_ERROR(manifest.status());
+  RETURN_IF_ERROR(CheckCutIdentity(log, folder, *manifest, crc32c));
+  const auto ledger = Ledger::FromState(manifest->ledger());
+  if (!ledger.ok()) {
+    return absl::DataLossError(
+        absl::StrCat(folder, "/manifest: ledger: ", ledger.status().message()));
+  }
+  return manifest;
+}
+
+// The job of the generation that has made the cut.
+JobConfig JobOfCut(const RunLog& log, const std::string& cut) {
+  JobConfig job;
+  for (const RunLogEntry& entry : log.entries()) {
+    if (entry.has_cut() && entry.cut().cut() == cut) break;
+    if (entry.has_generation()) job = entry.generation().job();
+  }
+  return job;
+}
+
+// Fills in what the generation begins from: the cut that `entry` names.
+absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& entry,
+                          FileSystem* file_system, ClaimedGeneration* claimed) {
+  const RunLog& log = claimed->log;
+  if (!entry.cut().empty()) {
+    claimed->cut_folder = FolderOfCut(request.job.run_dir(), entry.cut());
+    const auto manifest = ReadStartCut(log, claimed->cut_folder, file_system);
+    if (!manifest.ok()) {
+      return MarkAsStartCutError(absl::Status(
+          manifest.status().code(),
+          absl::StrCat("the run cannot go on from its cut: ", manifest.status().message())));
+    }
+    claimed->position = manifest->position();
+    claimed->ledger = manifest->ledger();
+    if (manifest->has_order_fingerprint()) {
+      claimed->order_fingerprint = manifest->order_fingerprint();
+    }
+    claimed->judged_anew = BeginFrom(JobOfCut(log, entry.cut()), claimed->job, &claimed->position);
+  }
+  if (!request.next_job || log.last_generation() == nullptr) return absl::OkStatus();
+  return CheckTrainingEnd(*JobOfNext(log.entries()), claimed->job, claimed->position,
+                          claimed->ledger);
+}
+
+// An error: whether the log can be appended to any more is not known, or it cannot.
+absl::Status CompactIfDue(const ClaimRequest& request, ClaimedGeneration* claimed) {
+  RunLog& log = claimed->log;
+  if (log.number() - log.compacted_number() < request.compact_after) return absl::OkStatus();
+  const absl::Status status = log.Compact(static_cast<uint64_t>(request.unix_ms));
+  if (status.ok()) return status;
+  const absl::StatusOr<bool> foreign = log.HasForeignEntry();
+  if (!foreign.ok() || *foreign) return status;
+  claimed->warnings.push_back(absl::StrCat("the log is not compacted: ", status.message()));
+  return absl::OkStatus();
+}
+
+void TidyUp(FileSystem* file_system, ClaimedGeneration* claimed) {
+  CutFolders cuts(claimed->job.run_dir(), claimed->generation, file_system);
+  for (const absl::Status& status :
+       {claimed->log.RemoveDrafts(), claimed->log.RemoveCompacted(kRemoveAtOnce),
+        cuts.RemoveUncommitted(claimed->log), cuts.MoveLinks(claimed->log)}) {
+    if (!status.ok()) claimed->warnings.emplace_back(status.message());
+  }
+}
+
+}  // namespace
+
+std::string RecentCauses(const RunLog& log) {
+  std::vector<std::string> causes;
+  int left = log.restarts_without_cut();
+  for (auto entry = log.entries().rbegin();
+       entry != log.entries().rend() && left > 0 && causes.size() < kCausesShown; ++entry) {
+    if (!entry->has_generation()) continue;
+    // The entry tells how the generation before it ended.
+    causes.push_back(absl::StrCat("generation ", entry->generation().generation() - 1, ": ",
+                                  CauseText(entry->generation())));
+    --left;
+  }
+  std::reverse(causes.begin(), causes.end());
+  return absl::StrJoin(causes, "; ");
+}
+
+absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system) {
+  ASSIGN_OR_RETURN(JobConfig job, ReadResolvedJob(config));
+  // Members may have another working folder.
+  std::error_code error;
+  const auto run_dir = std::filesystem::absolute(job.run_dir(), error);
+  if (error || job.run_dir().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(config, ": run_dir '", job.run_dir(), "' is no folder"));
+  }
+  job.set_run_dir(run_dir.lexically_normal().string());
+  ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(job.run_dir(), file_system));
+  if (log.last_generation() == nullptr) RETURN_IF_ERROR(ValidateJob(job));
+  return job;
+}
+
+absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
+                                                  FileSystem* file_system) {
+  CHECK(request.run_id != 0);
+  const std::string& run_dir = request.job.run_dir();
+  ASSIGN_OR_RETURN(RunLog log, RunLog::Open(run_dir, file_system, request.writer));
+  // If somebody has dropped it already, the log has another job.
+  if (request.drops_change && log.end() == nullptr && DroppedChange(log.entries()) == nullptr) {
+    RETURN_IF_ERROR(AppendDropped(request, &log));
+  }
+  ClaimedGeneration claimed(std::move(log));
+  RunLogEntry entry;
+  const bool finished = claimed.log.end() != nullptr;
+  if (finished) {
+    if (request.next_job) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the run in ", run_dir, " has finished: there is nothing to resume"));
+    }
+    *entry.mutable_generation() = *claimed.log.last_generation();
+    entry.mutable_generation()->mutable_job()->set_run_dir(run_dir);
+  } else {
+    ASSIGN_OR_RETURN(*entry.mutable_generation(), NextEntry(request, claimed.log));
+  }
+  claimed.run_id = entry.generation().run_id();
+  claimed.generation = entry.generation().generation();
+  claimed.job = entry.generation().job();
+  if (finished) return claimed;
+  RETURN_IF_ERROR(BeginFromCut(request, entry.generation(), file_system, &claimed));
+  entry.set_unix_ms(static_cast<uint64_t>(request.unix_ms));
+  RETURN_IF_ERROR(claimed.log.Append(entry));
+  RETURN_IF_ERROR(CompactIfDue(request, &claimed));
+  TidyUp(file_system, &claimed);
+  return claimed;
+}
+
+}  // namespace satrap

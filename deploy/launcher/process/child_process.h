@@ -1,0 +1,57 @@
+// A ChildProcess is one program that this process has started; the launcher does so through a
+// ProcessStarter (process_starter.h).
+//
+// The child dies with its parent, whatever ends the parent: the kernel kills it when the thread
+// that started it is gone (PR_SET_PDEATHSIG). So the parent's main thread must start it. The child
+// is a process group of its own, so that Ctrl-C on the terminal reaches only the launcher, which
+// then stops the others in order. Not thread-safe.
+
+#ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_CHILD_PROCESS_H_
+#define SATRAP_DEPLOY_LAUNCHER_PROCESS_CHILD_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+
+namespace satrap {
+
+class ChildProcess {
+ public:
+  // Runs args[0] with `args`; stdout and stderr go to the file `log_path`, stdin is empty.
+  // Errors as FileError (common/file/file_error.h), naming the log or the program that cannot be
+  // started. REQUIRES: the main thread; no gRPC has been used in this process yet
+  static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& args,
+                                            const std::string& log_path);
+
+  pid_t pid() const { return pid_; }
+  // True once the process has ended; wait_status() then says how. Never blocks.
+  bool HasEnded();
+  // waitpid's status. REQUIRES: HasEnded()
+  int wait_status() const { return *wait_status_; }
+  void Signal(int signal);
+
+ private:
+  explicit ChildProcess(pid_t pid) : pid_(pid) {}
+
+  pid_t pid_;
+  absl::optional<int> wait_status_;
+};
+
+// What a line that begins a generation in a log starts with; its number follows.
+inline constexpr char kGenerationLine[] = "---- generation ";
+
+// "exited with code 1", "was killed by signal 9 (Killed)".
+std::string DescribeExit(int wait_status);
+
+// The line of a log that most likely says why the process ended: the last error in it, or else its
+// last line; empty if there is none. Lines of earlier generations do not count. Reads at most the
+// last `max_bytes` of the log.
+std::string LastErrorOf(const std::string& log_path, size_t max_bytes = 65536);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_LAUNCHER_PROCESS_CHILD_PROCESS_H_

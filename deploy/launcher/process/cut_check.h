@@ -1,0 +1,38 @@
+// A quick look at whether a saved cut is there as it was committed. It reads the manifest and the
+// sizes of the files, not what is in them; `satrap checkpoint verify` reads everything.
+//
+// Thread-safe: functions of their arguments and of the files.
+
+#ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_CUT_CHECK_H_
+#define SATRAP_DEPLOY_LAUNCHER_PROCESS_CUT_CHECK_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/run_log.h"
+#include "common/file/file_system.h"
+#include "proto/checkpoint.pb.h"
+
+namespace satrap {
+
+// A file that a manifest names.
+struct FileOfCut {
+  std::string path;
+  uint64_t bytes;
+  std::vector<FileOfManifest::Part> parts;  // one after another
+};
+// All but the manifest itself. `folder` is the cut's.
+std::vector<FileOfCut> FilesOfCut(const std::string& folder, const CheckpointManifest& manifest);
+
+// What is wrong with the cut of the name `cut` that the log of the run in `run_dir` commits; empty
+// if nothing is seen:
+//     missing: FOLDER
+//     damaged: WHAT, with its path     a file or the manifest; or another cut lies in its place
+std::string CutProblem(const RunLog& log, const std::string& run_dir, const std::string& cut,
+                       FileSystem* file_system = DiskFileSystem());
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_LAUNCHER_PROCESS_CUT_CHECK_H_

@@ -1,0 +1,92 @@
+// The processes of one generation of a run: a coordinator and the replicas of each role.
+//
+// Not thread-safe: for the launcher's main thread.
+
+#ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_GENERATION_H_
+#define SATRAP_DEPLOY_LAUNCHER_PROCESS_GENERATION_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "deploy/launcher/process/log_cutter.h"
+#include "deploy/launcher/process/process_starter.h"
+#include "deploy/launcher/process/run_folder.h"
+#include "proto/control.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+struct RoleProcess {
+  Role role;
+  int index;
+  std::string name;  // "nn_worker 1"
+  std::string log_path;
+  std::string ending_path;  // where it leaves its Ending (common/role/ending.h)
+  pid_t pid;
+  bool ended = false;
+  int wait_status = 0;   // once it has ended
+  int64_t ended_ms = 0;  // MonotonicMs when the end was noticed
+
+  bool ended_well() const { return ended && wait_status == 0; }
+  bool was_killed() const;
+  bool exited_with(int code) const;
+};
+
+class Generation {
+ public:
+  // Nothing is owned.
+  Generation(ProcessStarter* starter, const RunFolder* folder, std::string bin_dir);
+
+  // Writes into each log which generation begins, removes what processes of the one before have
+  // left of their endings, and starts all processes, the coordinator first, with
+  // `coordinator_flags` alone. Errors as ProcessStarter; what was started before the error still
+  // runs. FAILED_PRECONDITION, and nothing is started, if the job wants cards and the NN worker's
+  // program for them was not built. REQUIRES: no process of an earlier generation runs
+  absl::Status Start(const JobConfig& job, uint64_t number,
+                     const std::vector<std::string>& coordinator_flags);
+  // Notes the processes that have ended, and every few seconds lets logs be cut that have become
+  // too long (log_cutter.h), for which nobody waits. If the starter was lost, and with it all
+  // processes, another one takes its place: errors as ProcessStarter::Replace.
+  absl::Status Reap();
+  // Waits until each process but the coordinator has ended, or the time is over.
+  absl::Status WaitForRoles(int64_t timeout_ms);
+  // Sends `signal` to all, and waits until all have ended or the time is over.
+  absl::Status End(int signal, int64_t timeout_ms);
+  absl::Status Signal(Role role, int index, int signal);
+
+  const std::vector<RoleProcess>& processes() const { return processes_; }
+  const RoleProcess& coordinator() const { return processes_.front(); }
+  // "unix:...", the same in each generation.
+  std::string coordinator_address() const;
+  // ABORTED if all have ended because the starter was lost.
+  const absl::Status& starter_loss() const { return starter_loss_; }
+  bool AnyEnded() const;
+  bool AllEnded() const;
+  // The first process that ended among those for which `counts` is true; null if there is none.
+  const RoleProcess* FirstEnded(absl::FunctionRef<bool(const RoleProcess&)> counts) const;
+
+ private:
+  absl::Status StartOne(const JobConfig& job, Role role, int index, uint64_t number,
+                        const std::vector<std::string>& coordinator_flags);
+
+  ProcessStarter* const starter_;
+  const RunFolder* const folder_;
+  const std::string bin_dir_;
+  std::vector<RoleProcess> processes_;
+  absl::Status starter_loss_;
+  int64_t next_cut_ms_ = 0;  // of the logs
+  LogCutter log_cutter_;
+};
+
+// The path as a user would type it: relative if it is below the current folder.
+std::string ShownPath(const std::string& path);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_LAUNCHER_PROCESS_GENERATION_H_

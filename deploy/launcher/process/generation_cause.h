@@ -1,0 +1,69 @@
+// Why a generation ended, judged from its processes and from what its coordinator said.
+//
+// It is judged by signals, exit codes and endings (common/role/ending.h). Logs are only shown.
+//
+// Thread-safe: functions of their arguments and of the files that the processes have left.
+
+#ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_GENERATION_CAUSE_H_
+#define SATRAP_DEPLOY_LAUNCHER_PROCESS_GENERATION_CAUSE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "deploy/launcher/process/generation.h"
+#include "deploy/launcher/process/run_progress.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+struct Cause {
+  Ending ending;     // its text: "embedding_ps 1 was killed by signal 9 (Killed)"
+  std::string full;  // the text with the path of its log and its last error
+};
+
+// How `process`, which has ended, did.
+Cause CauseOf(const RoleProcess& process);
+
+// A generation whose processes could not all be started.
+Cause CauseOf(const absl::Status& not_started);
+
+// What the launcher knows of the coordinator of a generation.
+struct CoordinatorView {
+  StatusAnswer status;     // its last answer
+  bool answers = false;    // it answered when it was asked last
+  bool is_silent = false;  // it has not answered for longer than it may
+  int64_t over_ms = 0;     // MonotonicMs when the state was FAILED or RESTARTING first
+};
+
+// Chooses, of all that went wrong, what went wrong first: the loss of the starter, with which all
+// end; else a process that was killed by a signal; else a coordinator that runs and does not
+// answer; else the first failure that the coordinator was told of; else the first process that
+// ended. REQUIRES: the generation is over
+Cause FindCause(const Generation& generation, const CoordinatorView& view);
+
+// What is told of a restart: why, and from where the run goes on. `progress` was read after the
+// end.
+std::string RestartText(const Cause& cause, bool is_scaled, int64_t pause_ms,
+                        const RunProgress& progress, const StatusAnswer& status);
+
+// What is lost of a training that has ended, and how to go on with it; empty if it cannot go on.
+// `before` was read when its last generation was started.
+struct EndOfGeneration {
+  bool saved = false;         // nothing is lost
+  bool has_run = false;       // all its roles were ready
+  bool has_answered = false;  // its coordinator did
+};
+std::string OutlookText(const std::string& run_dir, const RunProgress& before,
+                        const StatusAnswer& status, const EndOfGeneration& end);
+
+// Whether all that `generation` has trained is in the log of a run whose command was interrupted,
+// though nobody could be told so.
+bool IsSavedAtStop(const RunProgress& newest, uint64_t generation);
+
+// Adds the flags that tell the next coordinator of a generation's end (CoordinatorFlags).
+void AddFlagsOf(const Ending& ending, std::vector<std::string>* flags);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_LAUNCHER_PROCESS_GENERATION_CAUSE_H_

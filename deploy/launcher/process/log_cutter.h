@@ -1,0 +1,43 @@
+// Cuts the logs of a run's processes once they have become too long (common/file/file_history.h),
+// on a thread of its own: to copy one takes a while, and on a disk that hangs it takes for ever.
+// The launcher must notice deaths meanwhile. Then the logs grow on.
+//
+// Not thread-safe: for the launcher's main thread.
+
+#ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_LOG_CUTTER_H_
+#define SATRAP_DEPLOY_LAUNCHER_PROCESS_LOG_CUTTER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace satrap {
+
+class LogCutter {
+ public:
+  // Cuts the file at a path if it is too long. Called on the thread, which may outlive this object.
+  using CutFile = std::function<void(const std::string& path)>;
+  // The thread is started by the first Cut.
+  explicit LogCutter(CutFile cut_file);
+  // Waits for nothing: what is under way is left to its thread.
+  ~LogCutter();
+  LogCutter(const LogCutter&) = delete;
+  LogCutter& operator=(const LogCutter&) = delete;
+
+  // Begins to cut the files, in order, and returns at once. Does nothing if those of an earlier
+  // call are still being cut, or if no thread can be started now.
+  void Cut(const std::vector<std::string>& paths);
+
+ private:
+  struct Work;
+  static void Serve(const std::shared_ptr<Work>& work);
+
+  const std::shared_ptr<Work> work_;  // shared with the thread
+  std::thread thread_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_LAUNCHER_PROCESS_LOG_CUTTER_H_

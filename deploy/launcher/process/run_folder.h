@@ -1,0 +1,112 @@
+// The folder of a run, and the folder of its sockets.
+//
+//   runs/deepfm-20260131-235959/     under the current folder, or as given
+//     job.textproto                  the resolved job, for people: the log has the one that counts
+//     lock                           locked by the process that runs the run; holds its number
+//     logs/embedding_ps_0.log        one for each role and index, over all generations
+//     log, checkpoints               see common/checkpoint/run_log.h
+//     sockets -> the folder of the run's sockets (socket_folder.h)
+//     report.json, failure.txt, ending.textproto, metrics.jsonl, quarantine, models: by others
+//   runs/latest -> deepfm-20260131-235959     the newest training
+//
+// The lock is held as long as the object lives, and by the processes that this one forks: until
+// they are gone, too, nobody else runs the run. The destructor removes the sockets. It also removes
+// a job file that is still empty: the run never began, so the next run may take the folder.
+// Not thread-safe.
+
+#ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_RUN_FOLDER_H_
+#define SATRAP_DEPLOY_LAUNCHER_PROCESS_RUN_FOLDER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "deploy/launcher/process/socket_folder.h"
+
+namespace satrap {
+
+// Where runs without a folder of their own go: below the user's current folder.
+inline constexpr char kRunsDir[] = "runs";
+// The Ending of a run that has failed, below its folder: for programs what failure.txt is for
+// people.
+inline constexpr char kEndingOfRun[] = "/ending.textproto";
+
+class RunFolder {
+ public:
+  // Makes RUNS_DIR/NAME-YYYYmmdd-HHMMSS, with the local time, and if `is_latest` the link `latest`
+  // to it. An error names what could not be made and why (no space, no permission).
+  static absl::StatusOr<std::unique_ptr<RunFolder>> CreateUnder(const std::string& runs_dir,
+                                                                const std::string& name,
+                                                                bool is_latest);
+  // Makes exactly `path`, which may exist. FAILED_PRECONDITION if it holds a run already, even one
+  // that is just starting: of two processes that call this, only one gets the folder.
+  static absl::StatusOr<std::unique_ptr<RunFolder>> CreateAt(const std::string& path);
+
+  // Whether CreateAt could make a run at `path` now, without touching it. Errors as CreateAt.
+  static absl::Status CheckFree(const std::string& path);
+
+  // The folder of a run that has begun, to go on with it. FAILED_PRECONDITION, naming the process,
+  // if another one still runs it after half a second.
+  static absl::StatusOr<std::unique_ptr<RunFolder>> Reopen(const std::string& path);
+
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string JobPath() const;
+  std::string LogPath(absl::string_view process) const;        // "embedding_ps_0"
+  std::string SocketAddress(absl::string_view process) const;  // "unix:..."
+  // Where the process leaves its Ending: beside the sockets, because the run's disk may be full or
+  // hang.
+  std::string EndingPath(absl::string_view process) const;
+
+ private:
+  RunFolder(std::string path, int lock_fd, std::unique_ptr<SocketFolder> sockets)
+      : path_(std::move(path)), lock_fd_(lock_fd), sockets_(std::move(sockets)) {}
+  static absl::StatusOr<std::unique_ptr<RunFolder>> Fill(const std::string& path);
+
+  const std::string path_;
+  const int lock_fd_;
+  const std::unique_ptr<SocketFolder> sockets_;
+};
+
+// Writes a whole file that a user has named. A regular or new file is written as a DurableFile
+// (common/file/durable_file.h). A link, a pipe or a device is not replaced but written to;
+// one under /dev is not truncated, because /dev/stdout may stand for a file. A pipe whose reader is
+// gone takes the rest as if it were read, if the process ignores SIGPIPE. Errors as FileError
+// (common/file/file_error.h).
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
+
+// As WriteFileAtomically, with all that `source` gives to the sink that it is called with. An error
+// of `source` is returned, and a regular file is then left as it was.
+using ByteSink = absl::FunctionRef<absl::Status(absl::string_view bytes)>;
+absl::Status WriteFileAtomically(const std::string& path,
+                                 absl::FunctionRef<absl::Status(ByteSink)> source);
+
+// As WriteFileAtomically, with the content of the file `from`.
+absl::Status CopyFileAtomically(const std::string& from, const std::string& path);
+
+// Checks, without touching it, whether WriteFileAtomically could write `path` now: it is not a
+// folder, and its own folder exists and is writable. Errors as FileError.
+absl::Status CheckWritable(const std::string& path);
+
+// The process that runs the run in `run_dir`, as "process N"; "another process" if its number is
+// not known; empty if none does.
+std::string RunnerOf(const std::string& run_dir);
+
+// Waits until no process runs the run any more, so that it can be reopened. False if one still does
+// after `timeout_ms`.
+bool WaitUntilReleased(const std::string& run_dir, int64_t timeout_ms);
+
+// The run folder that `run` names: a path, or the name of a folder under `runs_dir`; if empty, the
+// newest training there. NOT_FOUND says where it looked.
+absl::StatusOr<std::string> FindRun(const std::string& run, const std::string& runs_dir);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_LAUNCHER_PROCESS_RUN_FOLDER_H_

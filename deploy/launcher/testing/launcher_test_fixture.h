@@ -1,0 +1,69 @@
+// The fixture of the launcher's tests: shell scripts as the programs of a run, which sleep, fail,
+// or ignore SIGTERM. Where a test needs a coordinator that answers, it is a scripted one
+// (scripted_coordinator.cc), and the test writes the run's log.
+
+#ifndef SATRAP_DEPLOY_LAUNCHER_TESTING_LAUNCHER_TEST_FIXTURE_H_
+#define SATRAP_DEPLOY_LAUNCHER_TESTING_LAUNCHER_TEST_FIXTURE_H_
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "deploy/launcher/launcher.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+
+class LauncherTest : public ::testing::Test {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+
+  // Sets the script that the processes of a role run. Each first appends its flags to the test's
+  // file NAME.args, and writes its pid into NAME.pid; $life says how many of them have begun, and
+  // $ending where it may leave an Ending.
+  void SetProgram(const std::string& role, const std::string& script);
+  // A coordinator that answers Status with what SetStatus wrote.
+  void ScriptCoordinator(const std::string& status);
+  void SetStatus(const std::string& status, const std::string& name = "status");
+  // Appends an entry, in text format, to the run's log.
+  void AppendToLog(const std::string& entry_text);
+  // A cut with a folder of its own, and its entry in the log.
+  void CommitCut(uint64_t generation, uint64_t number, uint64_t step);
+  // A generation with the test's job.
+  void AppendGeneration(uint64_t number);
+
+  static std::string ContentOf(const std::string& path);
+  std::string ArgsOf(const std::string& process) const {
+    return ContentOf(dir_ + "/" + process + ".args");
+  }
+  // Waits for a process that has been started.
+  pid_t PidOf(const std::string& process) const;
+  // Starts a run, does `then` once all processes run, and waits for the end.
+  RunEnd Run(
+      const std::function<void()>& then, const LaunchOptions& options = {},
+      const std::function<bool(const StatusAnswer&)>& on_status = [](const StatusAnswer&) {
+        return true;
+      });
+  // Sends a signal to all processes but the coordinator. REQUIRES: during Run
+  void EndRoles(int signal);
+  // Checks the first processes and those that were started last.
+  void ExpectNobodyIsLeft() const;
+
+  std::string dir_;
+  std::unique_ptr<RunFolder> folder_;
+  JobConfig job_;                      // without restarts, and with two NN workers
+  std::map<std::string, pid_t> pids_;  // of the first processes
+  std::vector<std::string> messages_;
+  std::function<void()> on_message_;
+  std::function<void()> on_end_;  // called when the run has ended, before the launcher is gone
+  Launcher* launcher_ = nullptr;  // during Run
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_LAUNCHER_TESTING_LAUNCHER_TEST_FIXTURE_H_

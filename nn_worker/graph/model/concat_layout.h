@@ -1,0 +1,33 @@
+// Places the inputs of concatenations within their outputs, so that a concatenation costs nothing.
+//
+// A tensor lies within at most one concatenation, and in one place there. Every other reader of the
+// tensor must run before the concatenation: its Backward then comes after, and adds to the gradient
+// that is already there. Where that would make a cycle, and where the tensor is of another dtype,
+// it keeps memory of its own and is copied; so does an output, whose gradient the loss assigns
+// before any Backward.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_MODEL_CONCAT_LAYOUT_H_
+#define SATRAP_NN_WORKER_GRAPH_MODEL_CONCAT_LAYOUT_H_
+
+#include <vector>
+
+#include "absl/types/span.h"
+#include "nn_worker/graph/model/graph.h"
+
+namespace satrap {
+
+// Sets `within` of the tensors of `graph` and puts its nodes into an order that allows it.
+// REQUIRES: the nodes are in topological order, shapes and dtypes are set
+void LayInputsWithinConcats(Graph* graph);
+
+// An order of the nodes 0 to reads.size() - 1 in which node i comes after all of reads[i]; where
+// there is a choice, the smallest number comes first. Nodes that lie on a cycle or depend on one
+// are missing from it.
+std::vector<int> TopologicalOrder(absl::Span<const std::vector<int>> reads);
+
+// Puts the nodes into `order`, a permutation, and renumbers the references to them.
+void ReorderNodes(absl::Span<const int> order, Graph* graph);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_MODEL_CONCAT_LAYOUT_H_

@@ -1,0 +1,62 @@
+// A Graph is a ModelConfig in plain form: composites and "*.segment" are expanded, names resolved,
+// shapes inferred and checked, and each layer comes after the layers that it reads. Errors of a
+// model are found while it is built (graph_builder.h), before anything runs.
+//
+// Immutable once built, except for the layers it owns, which the network binds and runs.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_MODEL_GRAPH_H_
+#define SATRAP_NN_WORKER_GRAPH_MODEL_GRAPH_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nn_worker/layer/layer.h"
+#include "proto/model.pb.h"
+
+namespace satrap {
+
+// A graph input or an output of a layer.
+struct GraphTensor {
+  std::string name;
+  SampleShape shape;
+  int producer = -1;           // node; -1: a graph input
+  std::vector<int> consumers;  // nodes, once for each time it is read
+  bool needs_gradient = false;
+  // A graph input that belongs to the part: (rows of the part, dim), of shape [most rows, dim].
+  bool of_part = false;
+  // The type of its values and their gradients. One value a sample (logits, what is added to them,
+  // lengths of sequences) is always F32.
+  DType dtype = DType::kF32;
+  // The output of a concatenation that this tensor lies within, and its first column there; -1 if
+  // it has memory of its own.
+  int within = -1;
+  int64_t within_column = 0;
+};
+
+struct GraphNode {
+  std::string name;
+  LayerConfig config;
+  std::unique_ptr<Layer> layer;
+  std::vector<int> inputs;   // tensors
+  std::vector<int> outputs;  // tensors
+};
+
+struct Graph {
+  bool IsOutput(int tensor) const {
+    return std::find(outputs.begin(), outputs.end(), tensor) != outputs.end();
+  }
+
+  std::vector<GraphNode> nodes;  // in the order of Forward
+  // [0]: "numeric"; then GraphInputs.segments, then the lengths of its sequences, then the
+  // candidates; then outputs of layers.
+  std::vector<GraphTensor> tensors;
+  int num_inputs = 0;
+  std::vector<int> outputs;  // tensors, by task
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_MODEL_GRAPH_H_

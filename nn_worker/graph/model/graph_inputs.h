@@ -1,0 +1,50 @@
+// The inputs of the dense network: the numeric block and the segments of the id features, as the
+// job's data and tables declare them.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_MODEL_GRAPH_INPUTS_H_
+#define SATRAP_NN_WORKER_GRAPH_MODEL_GRAPH_INPUTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace satrap {
+
+// The graph input of the numeric block.
+inline constexpr char kNumericInput[] = "numeric";
+
+// Candidates: their graph inputs are "candidates.SEGMENT".
+inline constexpr char kCandidateInput[] = "candidates";
+
+// A sequence has the graph input "FEATURE.length", too.
+inline constexpr char kLengthInput[] = "length";
+
+// One segment of one id feature. Its graph input is named "FEATURE.SEGMENT".
+struct FeatureSegment {
+  std::string feature;
+  std::string segment;
+  int64_t dim = 0;
+  // 0: pooled, [dim]. Else a sequence, [max_length, dim], zero rows after its end.
+  int64_t max_length = 0;
+};
+
+struct GraphInputs {
+  // Columns of the graph input "numeric". It exists in every job; without numerics it has none.
+  int64_t numeric_width = 0;
+  // In the order of DataConfig.features, segments in that of their table.
+  std::vector<FeatureSegment> segments;
+  // The features that are sequences, in that order. Each has a graph input "FEATURE.length", [1]:
+  // how many of its positions a sample has.
+  std::vector<std::string> sequences;
+  // The segments of the part's candidates (ModelConfig.candidates), `feature` being
+  // kCandidateInput. Each belongs to the part, not to its samples: [max_candidates, dim].
+  std::vector<FeatureSegment> candidates;
+  int64_t max_candidates = 0;
+  // The most samples of a part, and the number of columns of an output with a column for each
+  // sample.
+  int64_t max_samples = 1;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_MODEL_GRAPH_INPUTS_H_

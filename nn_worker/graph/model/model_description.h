@@ -1,0 +1,34 @@
+// What a model is made of, for people: its layers with shapes, parameters and operations, and its
+// graph as a drawing.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_MODEL_MODEL_DESCRIPTION_H_
+#define SATRAP_NN_WORKER_GRAPH_MODEL_MODEL_DESCRIPTION_H_
+
+#include <cstdint>
+#include <string>
+
+#include "nn_worker/graph/model/graph.h"
+
+namespace satrap {
+
+// Trainable values of the layers; rows of tables are not among them.
+int64_t DenseParameters(const Graph& graph);
+// Multiplications and additions of the products of one sample's forward pass.
+int64_t ForwardFlops(const Graph& graph);
+
+// One line a layer, in the order of Forward: name, kind, shapes of the outputs, parameters,
+// operations, and what it reads. Ends with a newline.
+std::string LayerTable(const Graph& graph);
+
+// The graph as an indented tree: the output first, below each layer what it reads. A layer that was
+// shown before is named only. Ends with a newline.
+std::string DrawAsText(const Graph& graph);
+
+// The graph in the DOT language of Graphviz, data flowing down.
+std::string DrawAsDot(const Graph& graph);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_MODEL_MODEL_DESCRIPTION_H_

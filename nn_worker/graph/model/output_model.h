@@ -1,0 +1,32 @@
+// The part of a model that some of its values need: for predictions that are vectors, and for
+// models whose heads can only be computed in training.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_MODEL_OUTPUT_MODEL_H_
+#define SATRAP_NN_WORKER_GRAPH_MODEL_OUTPUT_MODEL_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "nn_worker/graph/model/graph_inputs.h"
+#include "proto/model.pb.h"
+
+namespace satrap {
+
+// `model` with the layers that `outputs` need and no others, and one task for each output, in their
+// order, which only says what is computed: build its graph with GraphUse::kOutputs. An output is
+// named as an input of a layer is: a layer, "LAYER:1", "numeric", "FEATURE.SEGMENT" or
+// "FEATURE.length"; not "*.SEGMENT".
+//
+// INVALID_ARGUMENT if an output is none of these, with a list of them, or if it needs candidates,
+// which only the parts of training have: it is, or is computed from, a layer candidate_logits or
+// in_batch_logits, or the rows of candidates.
+// REQUIRES: outputs is not empty
+absl::StatusOr<ModelConfig> ModelOfOutputs(const ModelConfig& model, const GraphInputs& inputs,
+                                           const std::vector<std::string>& outputs);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_MODEL_OUTPUT_MODEL_H_

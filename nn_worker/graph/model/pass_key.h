@@ -1,0 +1,18 @@
+// What tells the training passes of a network apart: passes with equal keys enqueue the same
+// operations with the same arguments.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_MODEL_PASS_KEY_H_
+#define SATRAP_NN_WORKER_GRAPH_MODEL_PASS_KEY_H_
+
+#include <cstdint>
+
+#include "absl/container/inlined_vector.h"
+
+namespace satrap {
+
+// The inline size is what a network of three tasks needs. One key is made in each step.
+using PassKey = absl::InlinedVector<int64_t, 24>;
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_MODEL_PASS_KEY_H_

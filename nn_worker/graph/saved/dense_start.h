@@ -1,0 +1,65 @@
+// What a run takes from the dense network of the model that it starts from (WarmStartConfig in
+// proto/job.proto), and how the run's own cuts keep what it owes to that model.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_SAVED_DENSE_START_H_
+#define SATRAP_NN_WORKER_GRAPH_SAVED_DENSE_START_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "nn_worker/graph/saved/dense_checkpoint.h"
+#include "nn_worker/optimizer/dense_optimizer.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// A DenseStart as an array of a dense checkpoint: 1 x 4, the two numbers, each as low and high
+// part, low + 2^24 * high. A run that has nothing to keep saves none.
+inline constexpr char kDenseStartName[] = "#warm_start";
+absl::optional<NamedArray> EncodeStart(const DenseStart& start);
+// Removes the DenseStart from the arrays of a checkpoint and returns it; zeros if there is none.
+// DATA_LOSS if it is not what EncodeStart makes.
+absl::StatusOr<DenseStart> TakeStart(std::vector<NamedArray>* arrays);
+
+// An array of the network that a run trains.
+struct ArrayShape {
+  std::string name;
+  int64_t rows = 0;
+  int64_t cols = 0;
+};
+
+struct DenseTake {
+  absl::flat_hash_map<std::string, const NamedArray*> arrays;  // by name; of the `saved` given
+  std::vector<std::string> fresh;    // may be taken, but the model has none: they begin anew
+  std::vector<std::string> ignored;  // in the model, but not in the network
+  bool has_state = false;            // the optimizer's state is taken, too
+  DenseStart start;
+};
+
+// The names of what was taken, and of what was not.
+struct TakenOfModel {
+  std::vector<std::string> taken, fresh, ignored;  // as in DenseTake
+  bool has_state = false;
+};
+
+// `values` are the parameters and running statistics of the network, `states` what its optimizer
+// keeps; `model_step` is the number of steps of the run that saved the model. The state is taken
+// only if every value is taken and the model has all of `states`, because a rule has one count of
+// steps for all parameters. If values are taken without the state, the rate warms up.
+// FAILED_PRECONDITION, naming both shapes, if an array that is taken has another shape.
+absl::StatusOr<DenseTake> PlanDenseTake(const WarmStartConfig& config, uint64_t model_step,
+                                        absl::Span<const NamedArray> saved,
+                                        absl::Span<const ArrayShape> values,
+                                        absl::Span<const ArrayShape> states);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_SAVED_DENSE_START_H_

@@ -1,0 +1,47 @@
+#include "nn_worker/graph/step/gradient_squares.h"
+
+#include <cstddef>
+
+#include "common/base/check.h"
+#include "common/numeric/vectorize.h"
+
+namespace satrap {
+namespace {
+
+constexpr size_t kLanes = 8;
+
+// Adds to each lane every kLanes-th square, in order. REQUIRES: n is a multiple of kLanes
+SATRAP_VECTORIZE_SAME_BITS void AddSquares(double scale, double l2, double l1,
+                                           const float* __restrict gradient,
+                                           const float* __restrict w, size_t n,
+                                           double* __restrict lanes) {
+  for (size_t i = 0; i < n; i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const double value = w[i + lane];
+      const double sign = value > 0 ? 1.0 : value < 0 ? -1.0 : 0.0;
+      const double g = scale * gradient[i + lane] + l2 * value + l1 * sign;
+      lanes[lane] += g * g;
+    }
+  }
+}
+
+}  // namespace
+
+double GradientSquares(float scale, const OptimizerRule& rule, absl::Span<const float> gradient,
+                       absl::Span<const float> w) {
+  CHECK(gradient.size() == w.size()) << gradient.size() << " != " << w.size();
+  double lanes[kLanes] = {};
+  const size_t whole = gradient.size() / kLanes * kLanes;
+  AddSquares(scale, rule.l2, rule.l1, gradient.data(), w.data(), whole, lanes);
+  float last_gradient[kLanes] = {}, last_w[kLanes] = {};
+  for (size_t i = whole; i < gradient.size(); ++i) {
+    last_gradient[i - whole] = gradient[i];
+    last_w[i - whole] = w[i];
+  }
+  AddSquares(scale, rule.l2, rule.l1, last_gradient, last_w, kLanes, lanes);
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+}  // namespace satrap

@@ -1,0 +1,44 @@
+// The loss scale of a job that computes in F16 (LossScaleConfig in proto/job.proto), and what the
+// network makes of it.
+//
+// Users set the scale S of the mean loss, as the field says. The gradients of a network are sums
+// over samples, about B times as large for a global batch of B samples. So they are multiplied by
+// S / 2^round(log2 B): a power of two, so that nothing is rounded, and for any B they become what S
+// makes of the gradients of a mean, within a factor of sqrt(2). With S itself a batch of some
+// thousand samples would overflow an F16 at once.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_STEP_LOSS_SCALE_H_
+#define SATRAP_NN_WORKER_GRAPH_STEP_LOSS_SCALE_H_
+
+#include <cstdint>
+
+#include "nn_worker/operation/step_control.h"
+#include "proto/job.pb.h"
+#include "proto/position.pb.h"
+
+namespace satrap {
+
+// What the gradients of sums over samples are multiplied by, from a step on.
+struct GradientScale {
+  float scale = 1;           // of the next step
+  uint32_t clean_steps = 0;  // finite steps in a row since the scale changed
+  GradientScaleRule rule;    // how it moves; by default never
+
+  bool moves() const { return rule.growth_steps > 0; }
+};
+
+// The largest S that a dynamic scale grows to.
+inline constexpr double kMostLossScale = 16777216;
+
+// The scale of a run of `job` that goes on from `position`, which is empty at its beginning. It is
+// always 1 unless the precision is F16. REQUIRES: `job` is validated
+GradientScale GradientScaleOf(const JobConfig& job, const RunPosition& position);
+
+// S and its count, for the position of a cut.
+LossScaleState LossScaleStateOf(const GradientScale& scale, int64_t global_batch_size);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_STEP_LOSS_SCALE_H_

@@ -1,0 +1,76 @@
+// A network for tests of RankEngines that delays, loses and repeats messages as a seed decides.
+
+#ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_NETWORK_H_
+#define SATRAP_NN_WORKER_RANK_TESTING_FAKE_NETWORK_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "common/numeric/random.h"
+#include "common/rpc/rpc.h"
+#include "common/testing/manual_executor.h"
+
+namespace satrap {
+
+struct FakeNetwork {
+  uint64_t seed = 1;
+  double loss = 0;    // probability that a request, and then that an answer, is lost
+  double repeat = 0;  // probability that a request arrives twice
+  int64_t max_delay_us = 0;
+};
+
+// What happens to the messages of one cluster.
+class FakeChance {
+ public:
+  explicit FakeChance(const FakeNetwork& network) : network_(network), random_(network.seed) {}
+
+  bool Loses() { return Happens(network_.loss); }
+  bool Repeats() { return Happens(network_.repeat); }
+  int64_t DelayUs() {
+    if (network_.max_delay_us == 0) return 0;
+    return static_cast<int64_t>(random_.Below(network_.max_delay_us));
+  }
+
+ private:
+  bool Happens(double probability) { return random_.NextDouble() < probability; }
+
+  const FakeNetwork network_;
+  SplitMix64 random_;
+};
+
+// The connection of one rank to one peer. Nothing is owned.
+class FakeLink final : public rpc::Channel {
+ public:
+  FakeLink(ManualExecutor* executor, FakeChance* chance, rpc::Handler* peer)
+      : executor_(executor), chance_(chance), peer_(peer) {}
+
+  void Call(const rpc::Method& method, rpc::Message request, int64_t timeout_ms,
+            rpc::Callback done) override {
+    auto once = std::make_shared<rpc::Callback>(std::move(done));
+    auto finish = [once](absl::StatusOr<rpc::Message> answer) {
+      if (rpc::Callback callback = std::exchange(*once, nullptr)) callback(std::move(answer));
+    };
+    executor_->PostAfter(timeout_ms * 1000,
+                         [finish] { finish(absl::DeadlineExceededError("late")); });
+    const int copies = chance_->Repeats() ? 2 : 1;
+    for (int i = 0; i < copies; ++i) {
+      if (chance_->Loses()) continue;
+      executor_->PostAfter(chance_->DelayUs(), [this, method, request, finish] {
+        peer_->Handle(method, request, [this, finish](absl::StatusOr<rpc::Message> answer) {
+          if (chance_->Loses()) return;
+          executor_->PostAfter(chance_->DelayUs(), [finish, answer] { finish(answer); });
+        });
+      });
+    }
+  }
+
+ private:
+  ManualExecutor* const executor_;
+  FakeChance* const chance_;
+  rpc::Handler* const peer_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_TESTING_FAKE_NETWORK_H_

@@ -1,0 +1,34 @@
+// The largest part that memory is set aside for at the start, as a rank would get it: the answer to
+// a NextBatch with as many samples, ids and rows as a part of the job can be expected to have. It
+// is to be trained if the job trains, else to be scored.
+//
+//   samples  those of the largest part (MaxSamplesOfPart), or as many as are asked for
+//   ids      one a sample; max_length for a sequence with several; for other features with several
+//            kExpectedIds (common/batch/transfer.h), of which a part may have more
+//   rows     one for each id, but no more than a message takes (max_message_bytes)
+//
+// Labels are 0 and 1 in turn; values, indices and all else are 0.
+
+#ifndef SATRAP_NN_WORKER_TRAINER_MEMORY_PLAN_LARGEST_PART_H_
+#define SATRAP_NN_WORKER_TRAINER_MEMORY_PLAN_LARGEST_PART_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "common/base/buffer.h"
+#include "nn_worker/rank/part_messages.h"
+#include "nn_worker/trainer/memory_plan/part_layout.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// `allocator`: of the payload; may be null. REQUIRES: a validated job, and its layout
+PartInput LargestPart(const JobConfig& job, const PartLayout& layout,
+                      std::shared_ptr<BufferAllocator> allocator);
+// The part with the most ids and rows among those with `part_samples` samples.
+PartInput LargestPartOf(int64_t part_samples, const JobConfig& job, const PartLayout& layout,
+                        std::shared_ptr<BufferAllocator> allocator);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_TRAINER_MEMORY_PLAN_LARGEST_PART_H_

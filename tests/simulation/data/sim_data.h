@@ -1,0 +1,152 @@
+// What a seed decides: the shape of a world, its job and its samples. Each sample is a function of
+// (seed, stream, split, row), so trainer, files and oracle compute it independently.
+
+#ifndef SATRAP_TESTS_SIMULATION_DATA_SIM_DATA_H_
+#define SATRAP_TESTS_SIMULATION_DATA_SIM_DATA_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "common/candidates/candidate_list.h"
+#include "proto/control.pb.h"
+#include "proto/hot.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap::simulation {
+
+// What a seed decides about a world.
+struct WorldShape {
+  uint64_t seed = 0;
+  bool ordered = false;
+  int loaders = 1, workers = 1, ps = 1, ranks = 1;
+  int lanes = 1;
+  int max_staleness = 1;
+  int staleness_warmup_steps = 0;
+  int epochs = 1;
+  int global_batch_size = 4;
+  int queue_capacity_parts = 1;
+  size_t compact_after = 1000;  // entries of the run's log
+  int evaluate_every_steps = 0;
+  double evaluate_every_seconds = 0;
+  // Rows of each split, by stream.
+  std::vector<std::vector<int>> split_rows;
+  FeatureConfig::Transfer transfer = FeatureConfig::AUTO;  // of the multi-valued feature
+  bool has_non_finite_steps = false;
+  int max_steps = 0;  // 0: no limit
+  int shuffle_rows = 0;
+  int parse_threads = 1, prefetch_parts = 1;
+  bool has_valid = true;
+  bool evaluate_at_epoch_end = true;
+  Metric metric = AUC;
+  int patience = 0;          // 0: no early stop
+  int plateau_patience = 0;  // 0: no reductions of the rates; else they halve, down to a quarter
+  // The rank that asks for a stop, and the counted steps after which it does; -1: none.
+  int stop_rank = -1;
+  int stop_after_steps = 0;
+  // Of table "rows": the optimizers of its two segments; L2, clipping and bound as in TableConfig,
+  // 0: none.
+  SparseOptimizerConfig::KindCase optimizers[2] = {SparseOptimizerConfig::kSgd,
+                                                   SparseOptimizerConfig::kSgd};
+  double l2 = 0;
+  double gradient_clip_norm = 0;
+  double weight_bound = 0;
+  // Semantics GLOBAL, only if ordered; then l2 may be of mode DENSE, else it is of mode TOUCHED.
+  bool global = false;
+  bool dense_l2 = false;
+  bool frozen = false;
+  int candidates = 0;         // of a part, of feature "single"; 0: none
+  double step_clip_norm = 0;  // JobConfig.gradient_clip_norm; 0: none
+  // The largest frame of a hot call, so that messages are cut into chunks; 0: no limit.
+  int64_t max_message_bytes = 0;
+
+  // Draws a world; `ordered` is drawn too.
+  static WorldShape Draw(uint64_t seed);
+  // The same world with drawn numbers of replicas, for its life number `life`.
+  WorldShape WithOtherReplicas(int life) const;
+};
+
+struct SimSample {
+  uint64_t id = 0;  // unique over all streams, below 2^24: it travels as a numeric value
+  float weight = 1;
+  uint64_t single = 0;
+  std::vector<uint64_t> several;
+};
+
+// Whether a line that is no record, or an empty one, stands before the sample in its file.
+inline bool IsAfterBadRecord(uint64_t id) { return id % 5 == 0; }
+inline bool IsAfterEmptyLine(uint64_t id) { return id % 7 == 0; }
+
+// Whether the gradients of counted step `step` (from 0) are finite. A step whose gradients are not
+// finite counts and changes no value.
+bool IsFiniteStep(const WorldShape& shape, uint64_t step);
+
+// The sum of the squares of the dense gradient of counted step `step`.
+double DenseSquares(const WorldShape& shape, uint64_t step);
+
+// REQUIRES: row < shape.split_rows[stream][split]
+SimSample MakeSample(const WorldShape& shape, Stream stream, int split, int row);
+// The sample that MakeSample gave this id.
+SimSample SampleOfId(const WorldShape& shape, uint64_t id);
+// The keys of the candidates of a part of the train stream, in the order of the draws.
+std::vector<uint64_t> CandidateKeys(const WorldShape& shape, const PartId& part);
+// The items that candidates are drawn from, as the engines get them.
+CandidateList ItemsOf(const WorldShape& shape);
+// The log of each item's expected count.
+double LogQOfItems(const WorldShape& shape);
+
+// The rows of a split in the order in which an epoch takes them (sim_formats.h).
+std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uint32_t epoch);
+
+// The result of a validation. The metrics are drawn, by the seed and `merge`, from a few values, so
+// that ties and NaN are frequent. `samples` is the number of samples scored.
+MetricValues DrawMetrics(const WorldShape& shape, uint64_t merge, uint64_t samples);
+
+// The job of a world, without its files. Tables: 0 "counters", one segment of 2 x kMaxRanks values,
+// all zero at first; 1 "rows", segments of 2 and 1 values. Features, in this order: "counter" (one
+// id, always 0), "single" and "several" (of table "rows"). Counters have SGD with learning rate 1,
+// and no normalisation if steps are clipped; rows have what the shape says.
+JobConfig MakeJob(const WorldShape& shape);
+
+inline constexpr int kMaxRanks = 3;  // of any world; a world's lives may have different numbers
+inline constexpr int kCounterValues = 2 * kMaxRanks;
+inline constexpr int kEmbeddingDim = 2;  // of the first segment of table "rows"
+inline constexpr int kRowValues = 3;
+// Not 0: the zeros that evaluation gives for absent rows differ from it.
+inline constexpr double kInitialRowValue = 1;
+// Large, so that rounding of a gradient near zero stays small in the step that it makes.
+inline constexpr double kEpsilon = 0.5;
+inline constexpr double kInitialAccumulator = 0.25;
+// Powers of two, like everything that rates are multiplied by.
+inline constexpr double kPlateauFactor = 0.5;
+inline constexpr double kLeastPlateauFactor = 0.25;
+inline double LearningRateOf(SparseOptimizerConfig::KindCase optimizer) {
+  return optimizer == SparseOptimizerConfig::kSgd ? 0.5 : 0.125;
+}
+
+// What the gradient sums of a step are divided by: its weight, enlarged in proportion if the step
+// has fewer samples than a full batch. `weight` and `samples` are the step's, over all ranks.
+double NormalizerOf(const WorldShape& shape, double weight, uint64_t samples);
+
+// Keys of ids, computed as docs/formats.md says (sim_formats.h); the last is of table "counters".
+uint64_t SingleKey(uint64_t id);
+uint64_t SeveralKey(uint64_t id);
+uint64_t CounterKey();
+
+// The gradient of one sample's pooled vector of a feature: weight * (a small integer + pull *
+// pooled). Small integers and powers of two: sums do not depend on their order while values stay
+// small.
+float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled);
+// A sample's gradient of candidate number `candidate` of the part, whose row has `value`, in
+// addition to the gradients of its two features.
+inline float CandidateGradient(const SimSample& sample, size_t candidate, int d, double pull,
+                               double value) {
+  return SampleGradient(sample, 2 + static_cast<int>(candidate), d, pull, value);
+}
+
+// How strongly a gradient depends on the value it was computed from: in ordered worlds the oracle
+// knows that value.
+inline double PullOf(const WorldShape& shape) { return shape.ordered ? 0.25 : 0.0; }
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_DATA_SIM_DATA_H_

@@ -1,0 +1,47 @@
+// The hashes and orders of docs/formats.md, written again from that page for the oracle. None of it
+// calls the engines' own functions (common/numeric/hash.h, common/numeric/random.h,
+// data_loader/batch/block.h): an engine that computes a wrong key or a wrong shuffle consistently
+// would agree with itself.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_TESTS_SIMULATION_DATA_SIM_FORMATS_H_
+#define SATRAP_TESTS_SIMULATION_DATA_SIM_FORMATS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+
+namespace satrap::simulation::formats {
+
+// XXH64 with seed 0. REQUIRES: text.size() < 32, which ids and id spaces of a world are
+uint64_t XxHash64OfShortText(const std::string& text);
+
+// The key of an id that is written as `text` in a file, in the id space `space`.
+uint64_t KeyOfText(const std::string& text, const std::string& space);
+
+// The embedding PS, of `num_ps`, that owns a key.
+int OwnerOfKey(uint64_t key, int num_ps);
+
+// Rows of a block where nothing is shuffled.
+inline constexpr uint64_t kRowsOfUnshuffledBlock = 8192;
+
+// The rows 0 .. rows - 1 of a block of the train stream in the order in which an epoch takes them.
+std::vector<uint32_t> ShuffledRows(uint64_t seed, uint32_t epoch, uint32_t split, uint64_t block,
+                                   uint32_t rows);
+
+// The candidates of a part, drawn uniformly from classes 0 .. classes - 1, repeats included. `part`
+// is absent where all parts of a batch have the same.
+struct DrawnPart {
+  uint32_t epoch = 0, lane = 0;
+  uint64_t seq = 0;
+  absl::optional<uint32_t> part;
+};
+std::vector<uint64_t> UniformCandidates(uint64_t seed, const DrawnPart& of, int count,
+                                        uint64_t classes);
+
+}  // namespace satrap::simulation::formats
+
+#endif  // SATRAP_TESTS_SIMULATION_DATA_SIM_FORMATS_H_

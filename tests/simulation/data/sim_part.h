@@ -1,0 +1,51 @@
+// A part as a simulated rank sees it: its samples and the vectors that came with them. The answer's
+// description of the part (samples, provenance) is checked against the samples that it holds.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_TESTS_SIMULATION_DATA_SIM_PART_H_
+#define SATRAP_TESTS_SIMULATION_DATA_SIM_PART_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "nn_worker/rank/part_messages.h"
+#include "tests/simulation/data/sim_data.h"
+#include "tests/simulation/data/sim_row.h"
+
+namespace satrap::simulation {
+
+// In the order of the job's features.
+enum SimFeature { kCounter = 0, kSingle = 1, kSeveral = 2, kNumFeatures = 3 };
+
+struct SimPart {
+  PartDescription description;
+  std::vector<SimSample> samples;
+  std::vector<std::vector<float>> rows_of_table;  // by TableRows
+  std::vector<std::vector<uint32_t>> indices;     // by feature; empty if pooled
+  std::vector<std::vector<uint32_t>> offsets;     // by feature
+  std::vector<std::vector<float>> pooled;         // by feature [samples, values of a row]
+  std::vector<uint64_t> candidate_keys;           // of a train part of a world with candidates
+  std::vector<uint32_t> candidates;               // their rows in table "rows"
+
+  float CandidateValue(size_t candidate, int d) const;
+};
+
+// Keys of a sample's feature kSingle or kSeveral.
+std::vector<uint64_t> KeysOf(const SimSample& sample, int feature);
+
+// Calls `violated` if the part is not what its description says.
+SimPart DecodePart(const WorldShape& shape, const PartInput& input,
+                   const std::function<void(std::string)>& violated);
+
+// The gradients of a part that is trained in `step`: sums over its samples. Push number `push` of
+// `rank` (from 1) adds 1 to value `rank` of the counter row and `push` to value kMaxRanks + rank,
+// so that a Lookup shows which pushes it saw.
+PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
+                            const PartInput& input, const SimPart& part, const StepOfRows& step);
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_DATA_SIM_PART_H_

@@ -1,0 +1,63 @@
+// One row of table "rows", stepped in double precision, one value after another, by the formulas of
+// proto/table.proto, for each segment: division by the step's weight, L2 of mode TOUCHED or DENSE,
+// clipping, optimizer, weight bound. And all rows of a step, whose gradients may be clipped
+// together. It shares no code with embedding_ps.
+//
+// Not thread-safe.
+
+#ifndef SATRAP_TESTS_SIMULATION_DATA_SIM_ROW_H_
+#define SATRAP_TESTS_SIMULATION_DATA_SIM_ROW_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+
+#include "tests/simulation/data/sim_data.h"
+
+namespace satrap::simulation {
+
+using RowGradient = std::array<double, kRowValues>;  // a sum over samples
+
+struct SimRow {
+  // A row that has just been created.
+  SimRow();
+
+  // What is applied to a row at once: a step, or in hybrid a part of it.
+  struct Pull {
+    RowGradient sum;
+    double normalizer = 1;  // what the sum is divided by: NormalizerOf of the step
+    double share = 1;       // of the step's clip norm: the part's weight divided by the normalizer
+    int64_t step = 0;
+    bool held = true;        // by a sample; false: semantics GLOBAL asks for the step
+    double rate = 1;         // on top of the optimizers' learning rates
+    double clip_factor = 1;  // a factor of all gradients of the step
+  };
+  // What the optimizer gets for a pull, before it is multiplied by clip_factor.
+  RowGradient Gradient(const WorldShape& shape, const Pull& pull) const;
+  // One optimizer step.
+  void Step(const WorldShape& shape, const Pull& pull);
+
+  RowGradient values;
+  RowGradient accumulator;  // Adagrad; row-wise Adagrad: one for a segment, at its first value
+  RowGradient first{}, second{};  // moments of Adam
+  int steps = 0;                  // of this row
+  int64_t l2_step = -1;           // the last step of the job that added L2 of mode TOUCHED
+};
+
+// What all rows have in common in a step, as in SimRow::Pull.
+struct StepOfRows {
+  double normalizer = 1;
+  int64_t step = 0;
+  double rate = 1;
+};
+
+// An ordered step of the rows of a table, by key: of those that `sums` holds, which are created if
+// they are absent, and with semantics GLOBAL of all others. With shape.step_clip_norm their
+// gradients are clipped with those of the dense network. Returns the sum of the squares of all
+// gradients before clipping.
+double StepTable(const WorldShape& shape, const std::map<uint64_t, RowGradient>& sums,
+                 const StepOfRows& step, std::map<uint64_t, SimRow>* rows);
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_DATA_SIM_ROW_H_

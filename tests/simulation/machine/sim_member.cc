@@ -1,0 +1,194 @@
+#include "tests/simulation/machine/sim_member.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/role/cause_table.h"
+#include "common/role/coordinator_client.h"
+#include "common/role/ending.h"
+#include "common/rpc/header.h"
+
+namespace satrap::simulation {
+namespace {
+
+// Whether the attempt was lost, so that nothing is known of the coordinator.
+bool IsLost(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+}  // namespace
+
+SimMember::SimMember(const Options& options, Events events)
+    : options_(options), events_(std::move(events)) {
+  last_answer_.set_state(STARTING);
+}
+
+void SimMember::Start() {
+  last_heard_us_ = options_.process->NowUs();
+  Register();
+}
+
+void SimMember::Call(const rpc::Method& method, std::string request,
+                     std::function<void(absl::StatusOr<rpc::Message>)> done) {
+  const int64_t due_us = options_.process->NowUs() + options_.attempt_timeout_ms * 1000;
+  options_.coordinator->Call(
+      method, {std::move(request), Buffer()}, options_.attempt_timeout_ms,
+      [this, due_us, done = std::move(done)](absl::StatusOr<rpc::Message> answer) {
+        // Time that the process stood still does not count as the coordinator's silence.
+        last_heard_us_ += std::max<int64_t>(0, options_.process->NowUs() - due_us);
+        if (!exit_.has_value()) done(std::move(answer));
+      });
+}
+
+void SimMember::Register() {
+  Call(kRegister, options_.registration.SerializeAsString(),
+       [this](const absl::StatusOr<rpc::Message>& answer) { OnRegistered(answer); });
+}
+
+void SimMember::OnRegistered(const absl::StatusOr<rpc::Message>& answer) {
+  if (IsLost(answer.status())) {
+    CheckSilence();
+    if (!exit_.has_value()) Register();
+    return;
+  }
+  if (!answer.ok()) {
+    return End(absl::IsFailedPrecondition(answer.status()) ? Exit::kStartAgain : Exit::kFailed,
+               answer.status().ToString());
+  }
+  last_heard_us_ = options_.process->NowUs();
+  CHECK(registered_.ParseFromString(answer->header));
+  // The process belongs to its life and waits: in the next life another process has its place.
+  if (registered_.wait()) return RegisterLater();
+  events_.registered(registered_);
+  Heartbeat();
+}
+
+void SimMember::RegisterLater() {
+  const int64_t delay_us = PauseBeforeReadyMs(++waits_) * 1000;
+  if (waits_ > options_.most_waits) {
+    return End(Exit::kStartAgain, "no other generation has begun");
+  }
+  const int64_t due_us = options_.process->NowUs() + delay_us;
+  options_.process->PostAfter(delay_us, [this, due_us] {
+    last_heard_us_ += options_.process->NowUs() - due_us;
+    if (!exit_.has_value()) Register();
+  });
+}
+
+void SimMember::Heartbeat() {
+  if (exit_.has_value()) return;
+  HeartbeatRequest request;
+  *request.mutable_envelope() = envelope();
+  request.set_role(options_.registration.member().role());
+  request.set_index(options_.registration.member().index());
+  request.set_incarnation(options_.registration.incarnation());
+  request.set_ready(ready_);
+  request.set_knows_members(members_ > 0);
+  Call(kHeartbeat, request.SerializeAsString(),
+       [this](const absl::StatusOr<rpc::Message>& answer) { OnHeartbeat(answer); });
+}
+
+void SimMember::HeartbeatLater() {
+  const bool starting = last_answer_.state() == STARTING;
+  const int64_t delay_us = (starting ? options_.starting_period_ms : options_.period_ms) * 1000;
+  const int64_t due_us = options_.process->NowUs() + delay_us;
+  options_.process->PostAfter(delay_us, [this, due_us] {
+    last_heard_us_ += options_.process->NowUs() - due_us;
+    Heartbeat();
+  });
+}
+
+void SimMember::OnHeartbeat(const absl::StatusOr<rpc::Message>& answer) {
+  if (IsLost(answer.status())) {
+    CheckSilence();
+    if (!exit_.has_value()) HeartbeatLater();
+    return;
+  }
+  if (!answer.ok()) {
+    return End(absl::IsFailedPrecondition(answer.status()) ? Exit::kStartAgain : Exit::kFailed,
+               answer.status().ToString());
+  }
+  last_heard_us_ = options_.process->NowUs();
+  CHECK(last_answer_.ParseFromString(answer->header));
+  const RunState state = last_answer_.state();
+  if (state != STARTING && state != RUNNING) return EndAs(state, last_answer_.ending().text());
+  members_ = std::max(members_, last_answer_.members_size());
+  if (state == RUNNING && members_ == 0) {
+    return End(Exit::kFailed, "all are ready, and nobody has told who they are");
+  }
+  if (state == RUNNING && !std::exchange(joined_, true)) events_.joined();
+  if (events_.wished && last_answer_.wish().number() > 0) events_.wished(last_answer_.wish());
+  HeartbeatLater();
+}
+
+void SimMember::Fail(absl::Status status) {
+  CHECK(!status.ok());
+  if (exit_.has_value() || !failure_.ok()) return;
+  failure_ = std::move(status);
+  if (rpc::IsOfAnotherRun(failure_)) return End(Exit::kStartAgain, failure_.ToString());
+  TellFailure();
+}
+
+void SimMember::TellFailure() {
+  FailRequest request;
+  *request.mutable_envelope() = envelope();
+  request.set_role(options_.registration.member().role());
+  request.set_index(options_.registration.member().index());
+  *request.mutable_ending() =
+      FailureOf(request.role(), static_cast<int>(request.index()), failure_);
+  Call(kFail, request.SerializeAsString(), [this](const absl::StatusOr<rpc::Message>& answer) {
+    if (IsLost(answer.status())) {
+      CheckSilence();
+      if (!exit_.has_value()) TellFailure();
+      return;
+    }
+    FailAnswer told;
+    if (!answer.ok()) return End(Exit::kStartAgain, answer.status().ToString());
+    CHECK(told.ParseFromString(answer->header));
+    EndAs(told.has_state() ? told.state() : FAILED, told.ending().text());
+  });
+}
+
+void SimMember::Finish(const RunResult& result) {
+  FinishRequest request;
+  *request.mutable_envelope() = envelope();
+  *request.mutable_result() = result;
+  Call(kFinish, request.SerializeAsString(),
+       [this, result](const absl::StatusOr<rpc::Message>& answer) {
+         if (IsLost(answer.status())) return Finish(result);
+         if (!answer.ok()) Fail(answer.status());
+         // FINISHED comes with a heartbeat.
+       });
+}
+
+void SimMember::CheckSilence() {
+  if (options_.process->NowUs() - last_heard_us_ > options_.silence_timeout_ms * 1000) {
+    End(Exit::kStartAgain, "the coordinator is silent");
+  }
+}
+
+void SimMember::EndAs(RunState state, const std::string& why) {
+  switch (state) {
+    case FINISHED:
+    case STOPPED:
+      return End(Exit::kDone, why);
+    case FAILED:
+      return End(Exit::kFailed, why);
+    case RESTARTING:
+      return End(Exit::kStartAgain, why);
+    case STARTING:
+    case RUNNING:
+      break;
+  }
+  End(Exit::kStartAgain, why);
+}
+
+void SimMember::End(Exit exit, const std::string& why) {
+  if (exit_.has_value() || !options_.process->alive()) return;
+  exit_ = exit;
+  if (exit != Exit::kDone) options_.process->Kill();
+  if (events_.exited) events_.exited(exit, why);
+}
+
+}  // namespace satrap::simulation

@@ -1,0 +1,107 @@
+// Stands in for RoleRuntime (common/role/role_runtime.h) around an engine: a member of a run that
+// registers, sends heartbeats, learns that all are ready, reports failures, and exits.
+//
+//     Start -> registered: load what the answer says, then Ready
+//           -> joined: every member is ready; connect to peers and begin
+//           -> exited, at any time: with 0 (the run has finished or stopped), 1 (it has failed) or
+//              75 (this generation is over, start me again)
+//
+// A member that registers at a generation that is over waits, and registers again. It knows the
+// members once it was told of them, in RUNNING at the latest.
+//
+// A member that exits with another code than 0 takes its process along. One that exits with 0
+// leaves it as it is, so that checks can read what it holds.
+//
+// As in RoleRuntime, time in which the process itself stood still does not count as the
+// coordinator's silence, and a failure that only says that a peer is of another generation is not
+// reported.
+//
+// Not thread-safe: it lives on the SimLoop's thread. It must outlive the loop's tasks.
+
+#ifndef SATRAP_TESTS_SIMULATION_MACHINE_SIM_MEMBER_H_
+#define SATRAP_TESTS_SIMULATION_MACHINE_SIM_MEMBER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "common/rpc/rpc.h"
+#include "proto/control.pb.h"
+#include "tests/simulation/machine/sim_process.h"
+
+namespace satrap::simulation {
+
+// Exit codes of roles and coordinators.
+enum class Exit { kDone = 0, kFailed = 1, kStartAgain = 75 };
+
+class SimMember {
+ public:
+  struct Options {
+    RegisterRequest registration;
+    SimProcess* process = nullptr;
+    rpc::Channel* coordinator = nullptr;  // of this process
+    int64_t starting_period_ms = 100;     // of heartbeats, until all members are ready
+    int64_t period_ms = 1000;             // afterwards
+    int64_t attempt_timeout_ms = 60;
+    int64_t silence_timeout_ms = 8000;
+    int most_waits = 3;  // for the next generation, if one is over
+  };
+  struct Events {
+    std::function<void(const RegisterAnswer&)> registered;
+    std::function<void()> joined;
+    std::function<void(const CutWish&)> wished;  // repeatedly; may be null
+    std::function<void(Exit, const std::string& why)> exited;
+  };
+
+  // Nothing of `options` is owned.
+  SimMember(const Options& options, Events events);
+  SimMember(const SimMember&) = delete;
+  SimMember& operator=(const SimMember&) = delete;
+
+  void Start();
+  // What the member needs is loaded. REQUIRES: after `registered`
+  void Ready() { ready_ = true; }
+  // For engines' failure sinks: the first failure counts, and the member exits when the coordinator
+  // knows it.
+  void Fail(absl::Status status);
+  // As rank 0 does at the end: sends the result until the coordinator has it.
+  void Finish(const RunResult& result);
+
+  const Envelope& envelope() const { return registered_.envelope(); }
+  const HeartbeatAnswer& last_answer() const { return last_answer_; }  // fingerprint
+  absl::optional<Exit> exit() const { return exit_; }
+
+ private:
+  // One attempt. Before `done` runs, last_heard_us_ moves on by how late the process was for the
+  // answer.
+  void Call(const rpc::Method& method, std::string request,
+            std::function<void(absl::StatusOr<rpc::Message>)> done);
+  void Register();
+  void RegisterLater();
+  void OnRegistered(const absl::StatusOr<rpc::Message>& answer);
+  void Heartbeat();
+  void HeartbeatLater();
+  void OnHeartbeat(const absl::StatusOr<rpc::Message>& answer);
+  void TellFailure();
+  void CheckSilence();
+  void End(Exit exit, const std::string& why);
+  void EndAs(RunState state, const std::string& why);
+
+  const Options options_;
+  const Events events_;
+  RegisterAnswer registered_;
+  HeartbeatAnswer last_answer_;
+  bool ready_ = false;
+  bool joined_ = false;
+  int members_ = 0;  // that it knows of
+  int waits_ = 0;
+  int64_t last_heard_us_ = 0;
+  absl::Status failure_;
+  absl::optional<Exit> exit_;
+};
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_MACHINE_SIM_MEMBER_H_

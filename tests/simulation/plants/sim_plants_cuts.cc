@@ -1,0 +1,300 @@
+#include "tests/simulation/plants/sim_plants_cuts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/checkpoint/ledger/ledger.h"
+#include "common/checkpoint/manifest.h"
+#include "common/file/durable_file.h"
+#include "common/numeric/crc32c.h"
+#include "common/numeric/hash.h"
+#include "common/rpc/control_methods.h"
+#include "common/rpc/hot_methods.h"
+#include "common/rpc/payload.h"
+#include "common/rpc/reliable_call.h"
+#include "proto/control.pb.h"
+#include "proto/hot.pb.h"
+#include "tests/simulation/data/sim_data.h"
+#include "tests/simulation/plants/sim_plants_messages.h"
+
+namespace satrap::simulation {
+namespace {
+
+// Meanwhile rank 0 lets training go on, so the rows that are marked are newer than the ledger.
+class LateMarks final : public rpc::Handler {
+ public:
+  LateMarks(rpc::Handler* ps, SimLoop* loop) : ps_(ps), loop_(loop) {}
+
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    if (!(method == rpc::kBeginCut)) {
+      // What follows a mark waits for it.
+      const bool waits = late_ > 0 && (method == rpc::kAwaitCut || method == rpc::kAbandonCut);
+      loop_->PostAfter(waits ? kLateUs : 0, [this, method, request = std::move(request),
+                                             respond = std::move(respond)]() mutable {
+        ps_->Handle(method, std::move(request), std::move(respond));
+      });
+      return;
+    }
+    ++late_;
+    respond(DoneMessage());
+    Deliver(request);
+  }
+
+ private:
+  // Longer than a step takes, or the late mark would find the same rows.
+  static constexpr int64_t kLateUs = 50000;
+
+  void Deliver(const rpc::Message& request) {
+    loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(kLateUs)), [this, request] {
+      ps_->Handle(rpc::kBeginCut, request,
+                  [this](const absl::StatusOr<rpc::Message>&) { --late_; });
+    });
+  }
+
+  rpc::Handler* const ps_;
+  SimLoop* const loop_;
+  int late_ = 0;
+};
+
+// A PS that forgot which numbers it has begun. To the engine each attempt is a cut of its own with
+// a higher number, so its windows and its order of cuts let it through.
+class LateBeginCuts final : public rpc::Handler {
+ public:
+  LateBeginCuts(rpc::Handler* ps, SimLoop* loop) : ps_(ps), loop_(loop) {}
+
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    if (method == rpc::kBeginCut) {
+      BeginCutRequest begin;
+      CHECK(begin.ParseFromString(request.header));
+      // Sends one copy for each cut. The copy comes through this Handle again, as an attempt like
+      // others.
+      if (copies_.count(begin.cut()) == 0) {
+        loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(kLateUs)),
+                         [this, request] { Handle(rpc::kBeginCut, request, [](const auto&) {}); });
+      }
+      begin.set_cut(begin.cut() * kCopies + ++copies_[begin.cut()]);
+      begin.mutable_call()->set_number(kFirstPlantedNumber + count_++);
+      begin.mutable_call()->set_oldest_open(1);
+      request.header = begin.SerializeAsString();
+    } else if (method == rpc::kAwaitCut) {
+      Newest<AwaitCutRequest>(&request);
+    } else if (method == rpc::kAbandonCut) {
+      Newest<AbandonCutRequest>(&request);
+    }
+    ps_->Handle(method, std::move(request), std::move(respond));
+  }
+
+ private:
+  static constexpr uint64_t kCopies = 1000;
+  static constexpr int64_t kLateUs = 20000;
+
+  template <typename Request>
+  void Newest(rpc::Message* message) {
+    Request request;
+    CHECK(request.ParseFromString(message->header));
+    // The sender knows the cut by its own number, and gets the files of the mark that was made
+    // last.
+    request.set_cut(request.cut() * kCopies + copies_[request.cut()]);
+    message->header = request.SerializeAsString();
+  }
+
+  rpc::Handler* const ps_;
+  SimLoop* const loop_;
+  std::map<uint64_t, uint64_t> copies_;  // by cut
+  uint64_t count_ = 0;
+};
+
+// An Update after the mark changes a row in place and does not save the old one first. The row of
+// counters shows that best, since every push changes it.
+class MissedCopyOuts final : public rpc::Handler {
+ public:
+  MissedCopyOuts(rpc::Handler* ps, FileSystem* disk) : ps_(ps), disk_(disk) {}
+
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    if (method == rpc::kBeginCut) {
+      BeginCutRequest begin;
+      CHECK(begin.ParseFromString(request.header));
+      // A BeginCut may come several times; only the first of a new cut resets.
+      if (begin.cut() > cut_) {
+        cut_ = begin.cut();
+        folder_ = begin.directory();
+        envelope_ = begin.envelope();
+        updated_ = rewriting_ = false;
+        rewritten_.clear();
+      }
+    } else if (method == rpc::kUpdate) {
+      updated_ = true;
+    } else if (method == rpc::kAwaitCut) {
+      AwaitCutRequest await;
+      CHECK(await.ParseFromString(request.header));
+      respond = [this, cut = await.cut(),
+                 respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
+        if (cut != cut_ || !updated_ || !answer.ok() || rpc::OutcomeOf(*answer) != OUTCOME_DONE) {
+          return respond(std::move(answer));
+        }
+        AnswerWithLaterRow(std::move(*answer), std::move(respond));
+      };
+    }
+    ps_->Handle(method, std::move(request), std::move(respond));
+  }
+
+ private:
+  void AnswerWithLaterRow(rpc::Message answer, rpc::Callback respond) {
+    if (!rewritten_.empty()) return respond(rpc::Message{rewritten_, Buffer()});
+    if (rewriting_) return;  // this attempt is lost, and the next one gets the answer
+    AwaitCutAnswer files;
+    CHECK(files.ParseFromString(answer.header));
+    const auto file = std::find_if(files.mutable_files()->begin(), files.mutable_files()->end(),
+                                   [](const SavedFile& saved) { return saved.table() == 0; });
+    if (file == files.mutable_files()->end()) return respond(std::move(answer));
+    rewriting_ = true;
+    const auto index = file - files.mutable_files()->begin();
+    // The row as it is now, which is after the Updates that came since the mark.
+    ps_->Handle(rpc::kLookup, LookupOfCounters(),
+                [this, cut = cut_, index, files = std::move(files),
+                 respond = std::move(respond)](absl::StatusOr<rpc::Message> row) mutable {
+                  CHECK_OK(row.status());
+                  if (cut != cut_) return;
+                  WriteRow(*row, files.mutable_files(static_cast<int>(index)));
+                  rewritten_ = files.SerializeAsString();
+                  respond(rpc::Message{rewritten_, Buffer()});
+                });
+  }
+
+  rpc::Message LookupOfCounters() {
+    LookupHeader header;
+    *header.mutable_envelope() = envelope_;
+    header.mutable_call()->set_sender(0);
+    header.mutable_call()->set_number(kFirstNumber + lookups_++);
+    header.mutable_call()->set_oldest_open(1);
+    header.set_training(false);
+    TableKeys* asked = header.add_tables();
+    asked->set_table(0);
+    asked->set_num_keys(1);
+    rpc::PayloadBuilder builder;
+    builder.Reserve<uint64_t>(1, asked->mutable_keys());
+    builder.Allocate();
+    builder.Fill<uint64_t>(asked->keys())[0] = CounterKey();
+    return {header.SerializeAsString(), builder.Take()};
+  }
+
+  // The file has one block of one row, whose optimizer has no state (docs/formats.md, "Saved
+  // rows").
+  void WriteRow(const rpc::Message& row, SavedFile* saved) {
+    LookupAnswerHeader header;
+    CHECK(header.ParseFromString(row.header));
+    const auto values =
+        rpc::SectionView<float>(row.payload, header.tables(0).values(), kCounterValues, "values");
+    CHECK_OK(values.status());
+    const std::string path = absl::StrCat(folder_, "/", saved->name());
+    absl::StatusOr<std::string> bytes = ReadFile(path, disk_);
+    CHECK_OK(bytes.status());
+    constexpr size_t kBlock = 64, kKey = kBlock + 8, kRow = kKey + 8;
+    constexpr size_t kRowBytes = kCounterValues * sizeof(float);
+    CHECK(saved->rows() == 1 && bytes->size() == kRow + kRowBytes + 16);
+    // With both checksums and the digest made again, nothing but the values betrays the file.
+    std::memcpy(bytes->data() + kRow, values->data(), kRowBytes);
+    const absl::string_view view(*bytes);
+    const uint32_t crc = ExtendCrc32c(Crc32c(view.substr(kBlock, 4)),
+                                      view.substr(kKey, sizeof(uint64_t) + kRowBytes));
+    std::memcpy(bytes->data() + kBlock + 4, &crc, sizeof(crc));
+    const auto file = DurableFile::Create(path, disk_);
+    CHECK_OK(file.status());
+    CHECK_OK((*file)->Append(*bytes));
+    CHECK_OK((*file)->Commit());
+    saved->set_crc32c((*file)->crc32c());
+    saved->set_rows_digest(Xxh64(view.substr(kRow, kRowBytes), CounterKey()));
+  }
+
+  // Above the numbers of the Lookups that the checks make.
+  static constexpr uint64_t kFirstNumber = kFirstPlantedNumber << 1;
+
+  rpc::Handler* const ps_;
+  FileSystem* const disk_;
+  Envelope envelope_;
+  uint64_t cut_ = 0;  // the newest
+  std::string folder_;
+  bool updated_ = false;    // an Update came since that cut's mark
+  bool rewriting_ = false;  // the cut's file is being rewritten
+  std::string rewritten_;   // the answer to its AwaitCut
+  uint64_t lookups_ = 0;
+};
+
+class EarlyCommitAnswers final : public rpc::Handler {
+ public:
+  EarlyCommitAnswers(rpc::Handler* coordinator, SimLoop* loop)
+      : coordinator_(coordinator), loop_(loop) {}
+
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    if (absl::string_view(method.path) != kCommitPath) {
+      return coordinator_->Handle(method, std::move(request), std::move(respond));
+    }
+    // Rank 0 believes the cut committed. If the coordinator dies before it links the entry, the
+    // next generation begins from an older cut, and what was acknowledged is gone.
+    respond(DoneMessage());
+    loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(20000)),
+                     [this, method, request = std::move(request)] {
+                       coordinator_->Handle(method, request,
+                                            [](const absl::StatusOr<rpc::Message>&) {});
+                     });
+  }
+
+ private:
+  static constexpr char kCommitPath[] = "/satrap.Coordinator/CommitCut";
+
+  rpc::Handler* const coordinator_;
+  SimLoop* const loop_;
+};
+
+}  // namespace
+
+std::unique_ptr<rpc::Handler> NewLateMarks(rpc::Handler* ps, SimLoop* loop) {
+  return std::make_unique<LateMarks>(ps, loop);
+}
+
+std::unique_ptr<rpc::Handler> NewLateBeginCuts(rpc::Handler* ps, SimLoop* loop) {
+  return std::make_unique<LateBeginCuts>(ps, loop);
+}
+
+std::unique_ptr<rpc::Handler> NewMissedCopyOuts(rpc::Handler* ps, FileSystem* disk) {
+  return std::make_unique<MissedCopyOuts>(ps, disk);
+}
+
+std::unique_ptr<rpc::Handler> NewEarlyCommitAnswers(rpc::Handler* coordinator, SimLoop* loop) {
+  return std::make_unique<EarlyCommitAnswers>(coordinator, loop);
+}
+
+// The fault: an abandoned cut is not written, but what ranks handed over with it was trained, and
+// belongs to the cuts after it.
+void ForgetfulLedger::Abandon(uint64_t cut) {
+  handed_over_.erase(std::remove_if(handed_over_.begin(), handed_over_.end(),
+                                    [cut](const CutPlan& plan) { return plan.number == cut; }),
+                     handed_over_.end());
+}
+
+LedgerState ForgetfulLedger::AsOf(uint64_t cut) const {
+  absl::StatusOr<Ledger> ledger = Ledger::FromState(start_);
+  CHECK_OK(ledger.status());
+  for (const CutPlan& plan : handed_over_) {
+    // Ranks hand over for the next cut while the manifest of this one is still being written.
+    if (plan.number > cut) continue;
+    const absl::StatusOr<Ledger> released = Ledger::FromState(plan.released);
+    CHECK_OK(released.status());
+    // The checks are to find a gap, and a gap causes no error here.
+    ledger->Merge(*released).IgnoreError();
+    ledger->CloseEpochsBefore(plan.position.epoch());
+  }
+  return ledger->ToState();
+}
+
+void ForgetfulLedger::Rewrite(const std::string& folder, FileSystem* disk) const {
+  absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder, disk);
+  CHECK_OK(manifest.status());
+  *manifest->mutable_ledger() = AsOf(manifest->cut());
+  CHECK_OK(WriteManifest(folder, *manifest, disk));
+}
+
+}  // namespace satrap::simulation
