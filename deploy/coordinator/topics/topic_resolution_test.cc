@@ -204,7 +204,7 @@ TEST_F(TopicResolutionTest, DeadLettersOfAnyStreamAreNoInputOfAPattern) {
   EXPECT_EQ(PartitionNames(resolved->topics), "clicks/0, clicks/1");
   source_.partitions[{"clicks-bad", 1}] = {0, 5, {}};
   EXPECT_EQ(FindNewPartitions(train, resolved->topics, &source_)->partitions_size(), 0);
-  // What a job names is read.
+  // A topic that the job names is read even if it takes dead letters.
   job_.mutable_data()->mutable_kafka()->add_topics("clicks-bad");
   EXPECT_EQ(PartitionNames(ResolveTopics(job_, TopicInputsOf(job_)[0], kNowMs, &source_)->topics),
             "clicks/0, clicks/1, clicks-bad/0, clicks-bad/1");
