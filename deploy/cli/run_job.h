@@ -61,8 +61,8 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
 int PrintEnd(const RunEnd& end);
 
 // Prints the end of a run (PrintEnd), or why it could not begin, to stderr, and its report to
-// stdout; if flags.report is stdout, which is then for a program, the report for people goes to
-// stderr, too. Returns the exit code.
+// stdout. If flags.report is stdout, which is then for a program, prints the report to stderr
+// instead. Returns the exit code.
 int ReportRun(const absl::StatusOr<JobRun>& run, const RunFlags& flags);
 
 // Calls RunJob and ReportRun. Returns the exit code.

@@ -24,7 +24,7 @@ struct ChaosEvent {
   double stop_seconds = 0;  // SIGSTOP, and SIGCONT after this long; 0: SIGKILL
 };
 
-// The run waits for a process that is stopped this briefly; one that is stopped this long is lost.
+// The run waits for a process that is stopped for the short time; after the long time it is lost.
 inline constexpr double kShortStopSeconds = 5;
 inline constexpr double kLongStopSeconds = 20;
 
