@@ -1,4 +1,4 @@
-// resume: goes on with a run that is not running.
+// resume: continues a run that is not running.
 
 #include <cstdio>
 #include <filesystem>

@@ -36,7 +36,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
                                 CoordinatorState {
   Rep(ClaimedGeneration claimed, const CoordinatorOptions& options);
 
-  // In memory.
+  // The next methods work in memory.
   absl::StatusOr<RegisterAnswer> Register(const RegisterRequest& request) REQUIRES(mutex);
   absl::StatusOr<HeartbeatAnswer> Heartbeat(const HeartbeatRequest& request) REQUIRES(mutex);
   absl::StatusOr<LeaseSplitAnswer> LeaseSplit(const LeaseSplitRequest& request) REQUIRES(mutex);
@@ -50,14 +50,14 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   void Tick() EXCLUDES(mutex);
   void StopInTime() EXCLUDES(mutex);
 
-  // For GenerationEnd.
+  // Implements GenerationEnd::Host.
   bool IsStopWished() const override REQUIRES(mutex) { return wishes.stops(); }
   void AddLostWork(Ending* how) const override REQUIRES(mutex);
   void AppendDropped(const std::string& change, const Ending& how) override;
-  // For CutCommits.
+  // Implements CutCommits::Host.
   absl::Status Append(RunLogEntry entry) override EXCLUDES(mutex);
   bool IsAbsent(const absl::Status& status) const override;
-  // For RunTopics.
+  // Implements RunTopics::Host.
   absl::Status AppendTopics(const TopicsEntry& topics) override EXCLUDES(mutex);
   void EndForTopics(Ending how) override EXCLUDES(mutex);
   absl::Status EndedStatus() override EXCLUDES(mutex);

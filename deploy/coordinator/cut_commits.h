@@ -28,7 +28,7 @@ namespace satrap {
 
 class CutCommits {
  public:
-  // What it needs of the engine.
+  // What this class needs from the engine.
   class Host {
    public:
     virtual ~Host() = default;

@@ -166,7 +166,7 @@ void GenerationEnd::OnDropAppended(const absl::Status& status, const Ending& how
   // The append hung, and the generation ended meanwhile.
   if (!std::exchange(dropping_, false)) return;
   if (status.ok()) return TakePutOffEnd();
-  // Whether or not the entry is in the log, the next generation shows what becomes of the job.
+  // Whether or not the entry is in the log, the next generation will show if the job is dropped.
   put_off_.reset();
   if (absl::IsAlreadyExists(status) || absl::IsAborted(status)) {
     return End(RESTARTING, SupersededEnding());

@@ -30,7 +30,7 @@ Ending SupersededEnding();
 
 class GenerationEnd {
  public:
-  // What it needs of the engine.
+  // What this class needs from the engine.
   class Host {
    public:
     virtual ~Host() = default;
@@ -113,7 +113,7 @@ class GenerationEnd {
   Ending ending_;
   absl::optional<std::string> appending_;
   bool dropping_ = false;                  // the host appends DROPPED, or will
-  absl::optional<std::string> uncertain_;  // nobody knows whether it is true
+  absl::optional<std::string> uncertain_;  // it is not known whether this is true
   absl::optional<PutOffEnd> put_off_;
 };
 

@@ -4,7 +4,7 @@
 // of a role's index that sends a heartbeat is the member. Register alone makes nobody a member,
 // because a late copy of it, from a process that is dead, may arrive at any time; a heartbeat of
 // another registered process under the same index ends the generation: either the member died, with
-// all that it held, or two processes were started with one index, and nobody can tell which.
+// all that it held, or two processes were started with one index, and it is not known which.
 //
 // A process that was started for an earlier generation and registers only now is not distinguished
 // from one of this generation: it holds nothing yet, and may serve as well as any. If there is
@@ -50,7 +50,7 @@ class Members {
   std::string Unheard() const;
   bool AllReady() const;
 
-  // The member has been told how the run goes on, or exits without being told.
+  // Notes that the member has been told how the run goes on, or exits without being told.
   void SetTold(Role role, uint32_t index);
   // Whether every member that still sends heartbeats, and every process that registered a moment
   // ago, has been told.

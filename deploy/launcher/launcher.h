@@ -98,7 +98,7 @@ class Launcher {
   // process does not run.
   absl::Status Signal(Role role, int index, int signal);
   const std::string& run_dir() const;
-  // In order.
+  // In the order of the restarts.
   const std::vector<RestartTimes>& restart_times() const;
 
   // What to report about a signal that asked the run to stop although the run then finished; empty

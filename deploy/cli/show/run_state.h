@@ -1,4 +1,4 @@
-// What `satrap status` says of a run.
+// What `satrap status` says about a run.
 //
 // Thread-safe: functions of their arguments and of the run's folder.
 

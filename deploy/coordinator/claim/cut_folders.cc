@@ -136,7 +136,7 @@ absl::Status CutFolders::RemoveOld(const RunLog& log, int keep,
     ++newest;
     // A run that goes on from this cut is tested with the best one that it knows of.
     const absl::StatusOr<std::string> best = BestOf(entry->cut().cut());
-    if (absl::IsNotFound(best.status())) continue;  // nobody can go on from it any more
+    if (absl::IsNotFound(best.status())) continue;  // no run can continue from it any more
     // As long as this cut cannot be read, nobody knows which other cut it needs.
     RETURN_IF_ERROR(best.status());
     kept.insert(*best);

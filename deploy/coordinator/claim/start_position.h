@@ -20,8 +20,8 @@ namespace satrap {
 // Why `job` asks for no more training at `position`: "epoch 3 of 3 is trained"; empty if it does.
 std::string WhyTrainingIsOver(const JobConfig& job, const RunPosition& position);
 
-// Lets a training that was over by `job_of_cut` go on if `job` asks for more: `position`, the
-// cut's, then says RESUME. One that ended for another reason than its job stays over.
+// If training was over according to `job_of_cut` but `job` asks for more, sets `position`, the
+// cut's, to RESUME. Training that ended for another reason than its job stays over.
 void ContinueTraining(const JobConfig& job_of_cut, const JobConfig& job, RunPosition* position);
 
 // If `job` judges validations by another metric or task than `job_of_cut`, their values cannot be

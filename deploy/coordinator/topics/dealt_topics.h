@@ -36,7 +36,7 @@ class DealtTopics {
   // Adds the partitions from `known` on, but none of those that the generation began with.
   void AddTo(uint32_t known, HeartbeatAnswer* answer) const;
 
-  // The status, from what the loaders among answer->roles() have told. `unix_ms` is now.
+  // Adds the status, from what the loaders among answer->roles() have reported. `unix_ms` is now.
   void AddTo(int64_t unix_ms, StatusAnswer* answer) const;
 
  private:

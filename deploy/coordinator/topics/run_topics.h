@@ -62,7 +62,7 @@ struct RunTopicsOptions {
 
 class RunTopics {
  public:
-  // What it needs of the engine.
+  // What this class needs from the engine.
   class Host {
    public:
     virtual ~Host() = default;
@@ -89,8 +89,9 @@ class RunTopics {
 
   // On disk. Whether all that the generation begins with is known; true for a job without topics.
   bool known() const { return known_; }
-  // On disk: finds it, and calls `done` on disk when that has succeeded or failed. If the loader
-  // calls again meanwhile, its earlier `done` gets UNAVAILABLE. REQUIRES: !known()
+  // On disk: finds out what the generation begins with, and calls `done` on disk when that has
+  // succeeded or failed. If the loader calls again meanwhile, its earlier `done` gets UNAVAILABLE.
+  // REQUIRES: !known()
   void Await(uint32_t loader, std::function<void(const absl::Status&)> done);
   // On disk: topics() are what the loaders receive; first_topics() fix the order of the samples and
   // do not grow.

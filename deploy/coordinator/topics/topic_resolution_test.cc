@@ -156,7 +156,8 @@ TEST_F(TopicResolutionTest, TheEndOfAnEvaluationIsWritten) {
 }
 
 TEST_F(TopicResolutionTest, AStartThatMovesWhileItIsAskedForIsNotBehindTheEnd) {
-  // The group's members and the writers go on: what was asked for last is the largest.
+  // The group's members and the writers go on after each question, so the last answer is the
+  // largest.
   source_.after = [this](const std::string&) {
     for (auto& [name, partition] : source_.partitions) {
       partition.latest += 10;
