@@ -32,7 +32,7 @@
 #include "deploy/cli/run_job.h"
 #include "deploy/cli/show/cut_files.h"
 #include "deploy/launcher/process/run_folder.h"
-#include "deploy/report/progress_flags.h"
+#include "deploy/report/progress_line.h"
 
 namespace satrap {
 namespace {
