@@ -1,5 +1,5 @@
-// A ChunkedHandler wraps the handler of a role: it joins requests that come in chunks, and sends an
-// answer that is larger than a frame may be in chunks. The wrapped handler, with its answer
+// A ChunkedHandler wraps the handler of a role: it joins requests that come in chunks, and cuts
+// answers that are too large for one frame into chunks. The wrapped handler, with its answer
 // windows, sees only whole messages (chunked_channel.h is the other half).
 //
 // A request is joined in order. A repeated chunk is taken once. If a chunk's transfer does not

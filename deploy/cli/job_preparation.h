@@ -29,7 +29,7 @@ absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<
 // good records decide which of them a seeded split takes.
 std::vector<std::string> RowsAsIn(const JobConfig& trained);
 
-// Makes a relative data_root absolute, starting from the current directory.
+// Makes a data_root that is relative to the current directory absolute.
 void MakeDataRootAbsolute(JobConfig* job);
 
 // Checks that no file of `outputs` is, under any name, the job's file or one of its data files,

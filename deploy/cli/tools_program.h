@@ -8,10 +8,10 @@
 
 namespace satrap {
 
-// Replaces this program by it, with this process's command line. Returns only if it cannot:
-// NOT_FOUND if it is not built, as FileError otherwise. Files that this program holds open with
-// FD_CLOEXEC are closed, and their locks released. REQUIRES: nothing that must be kept has been
-// begun
+// Replaces this program by satrap_tools, with this process's command line. Returns only if it
+// cannot: NOT_FOUND if satrap_tools is not built, as FileError otherwise. Files that this program
+// holds open with FD_CLOEXEC are closed, and their locks released. REQUIRES: nothing that must be
+// kept has been begun
 absl::Status BecomeToolsProgram();
 
 }  // namespace satrap

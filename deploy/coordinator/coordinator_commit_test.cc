@@ -260,13 +260,13 @@ TEST_F(CoordinatorCommitTest, ACoordinatorThatIsSupersededCommitsNothingAndEnds)
 TEST_F(CoordinatorCommitTest, ACoordinatorLooksForItsSuccessorEveryFewSeconds) {
   StartRun();
   Supersede();
-  Beat(4, COORDINATOR);  // of all members
+  Beat(4, COORDINATOR);  // all members' heartbeats
   EXPECT_EQ(state(), RESTARTING);
 }
 
 TEST_F(CoordinatorCommitTest, AndDoesNotLookOnlyOnce) {
   StartRun();
-  Beat(10, COORDINATOR);  // of all members
+  Beat(10, COORDINATOR);  // all members' heartbeats
   EXPECT_EQ(state(), RUNNING);
   Supersede();
   Beat(4, COORDINATOR);

@@ -106,7 +106,7 @@ TEST_F(CoordinatorEngineTest, ALateRegisterOfADeadProcessNeverEndsTheGeneration)
   EXPECT_TRUE(Register(NN_WORKER, 0, kFirst - 1).ok()) << "of the generation before";
   StartRun();
   EXPECT_TRUE(Register(EMBEDDING_PS, 1, kFirst - 1).ok());
-  Beat(60, COORDINATOR);  // of all members
+  Beat(60, COORDINATOR);  // all members' heartbeats
   EXPECT_EQ(state(), RUNNING) << reason();
   EXPECT_EQ(Heartbeat(NN_WORKER, 0)->members(4).pid(), 1);
 }
@@ -245,7 +245,7 @@ TEST_F(CoordinatorEngineTest, AMemberMayPauseForFiveSeconds) {
 
 TEST_F(CoordinatorEngineTest, ItsOwnStandstillIsNoSilenceOfMembers) {
   StartRun();
-  Beat(1, COORDINATOR);  // of all members
+  Beat(1, COORDINATOR);  // all members' heartbeats
   executor_.JumpBy(36 * 1000 * 1000);
   executor_.RunReady();
   EXPECT_EQ(engine_->Status().state(), RUNNING) << engine_->Status().ending().text();
@@ -253,7 +253,7 @@ TEST_F(CoordinatorEngineTest, ItsOwnStandstillIsNoSilenceOfMembers) {
 
 TEST_F(CoordinatorEngineTest, AMemberHeardAfterAStandstillMayBeSilentForEightSecondsAndNoLonger) {
   StartRun();
-  Beat(1, COORDINATOR);  // of all members
+  Beat(1, COORDINATOR);  // all members' heartbeats
   executor_.JumpBy(36 * 1000 * 1000);
   EXPECT_TRUE(Heartbeat(EMBEDDING_WORKER, 0).ok()) << "before the engine's first tick";
   executor_.RunReady();

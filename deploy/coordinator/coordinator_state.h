@@ -28,7 +28,7 @@ struct CoordinatorState {
   Mutex mutex;
   GenerationEnd end GUARDED_BY(mutex);
   bool looks_at_log GUARDED_BY(mutex) = false;                   // a task of `disk` does, or will
-  absl::optional<int64_t> disk_busy_since_us GUARDED_BY(mutex);  // moved forward by standstills
+  absl::optional<int64_t> disk_busy_since_us GUARDED_BY(mutex);  // suspended time added
   Wishes wishes GUARDED_BY(mutex);
   std::map<std::string, std::string> store GUARDED_BY(mutex);
   TrainProgress train GUARDED_BY(mutex);

@@ -133,7 +133,7 @@ TEST_F(CoordinatorWishTest, AStopWhoseCutIsNotThereInTimeTellsWhatIsLost) {
   beat.mutable_train()->set_step(17);
   ASSERT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, beat).ok());
   ASSERT_TRUE(Wish(WishRequest::STOP).ok());
-  Beat(25, COORDINATOR);  // of all members; stop_seconds
+  Beat(25, COORDINATOR);  // all members' heartbeats; stop_seconds
   EXPECT_EQ(state(), STOPPED);
   EXPECT_THAT(reason(), AllOf(HasSubstr("within 25 s (stop_seconds)"),
                               HasSubstr("from cut_0001_000001 at step 10"),

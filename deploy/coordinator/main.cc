@@ -81,7 +81,7 @@ sigset_t StopSignals() {
   return signals;
 }
 
-// 0 if no signal came for a while.
+// The next signal; 0 if none comes within kPollMs.
 int NextSignal(const sigset_t& signals) {
   const timespec period = {0, kPollMs * 1000000};
   return std::max(sigtimedwait(&signals, nullptr, &period), 0);
@@ -268,7 +268,7 @@ int RunMain(const std::vector<std::string>& args) {
   const absl::StatusOr<Exit> exit = Run(*flags);
   if (exit.ok()) return CodeOf(*exit, *flags);
   const Ending failure = FailureOf(COORDINATOR, 0, exit.status());
-  // Whoever starts it again knows whether this is the second time.
+  // This process cannot know whether it is the second such end, but whoever starts it again can.
   if (RuleOf(failure).follows != Follows::kRunEndsIfRepeated) {
     return CodeOf({kExitFailed, failure}, *flags);
   }

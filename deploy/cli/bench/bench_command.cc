@@ -66,7 +66,7 @@ std::vector<std::string> SetsOf(const DeepFmFlags& options) {
     sets.push_back("data.criteo_tsv=");
     sets.push_back(absl::StrCat("data.kafka.brokers=", options.brokers));
     sets.push_back(absl::StrCat("data.kafka.topics=", options.from_topic));
-    // Reads what the topic holds again and again, as with a file.
+    // Trains repeatedly on what the topic holds now, as with a file.
     sets.push_back("data.kafka.end.at=AT_START");
     sets.push_back("epochs=1000000");
   }

@@ -128,7 +128,7 @@ absl::StatusOr<std::unique_ptr<RunFolder>> MakeFolder(const RunFlags& flags) {
   return RunFolder::CreateUnder(kRunsDir, kJob, /*is_latest=*/true);
 }
 
-// Writes the topics of the test stream, and starts to write that of the train stream.
+// Makes both topics, writes the test stream's, and starts to write the train stream's.
 absl::Status WriteTopics(double rate, const JobConfig& job, uint64_t records,
                          KafkaDemoBroker* broker) {
   const std::string& train = job.data().kafka().topics(0);

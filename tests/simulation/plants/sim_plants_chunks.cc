@@ -94,7 +94,7 @@ class TakesTwice final : public rpc::Handler {
   std::map<uint64_t, uint64_t> next_bytes_;  // by transfer
 };
 
-// Tells PassesWindows, after the ChunkedHandler, which requests have come in chunks.
+// Marks requests that come in chunks, for PassesWindows, which follows the ChunkedHandler.
 class MarksJoined final : public rpc::Handler {
  public:
   MarksJoined(rpc::Handler* chunks, std::shared_ptr<ChunkPassage> passage)

@@ -87,7 +87,7 @@ class ClosedCallsRun final : public rpc::Handler {
   uint64_t count_ = 0;
 };
 
-// Drops calls that the caller believes done.
+// Drops calls but answers that they are done.
 class Swallower final : public rpc::Handler {
  public:
   Swallower(rpc::Handler* engine, const rpc::Method& method) : engine_(engine), method_(method) {}
