@@ -53,7 +53,7 @@ class PauseServer final : public rpc::Handler {
   Ending stopped_ GUARDED_BY(mutex_);
   bool stop_wished_ GUARDED_BY(mutex_) = false;
   bool told_ GUARDED_BY(mutex_) = false;
-  std::unique_ptr<rpc::GrpcServer> server_;  // last, so that it goes first
+  std::unique_ptr<rpc::GrpcServer> server_;  // last, so that it is destroyed first
 };
 
 }  // namespace satrap

@@ -70,8 +70,8 @@ void ContinueTraining(const JobConfig& job_of_cut, const JobConfig& job, RunPosi
   if (position->next() != RunPosition::FINISH) return;
   if (WhyTrainingIsOver(job_of_cut, *position).empty()) return;
   if (!WhyTrainingIsOver(job, *position).empty()) return;
-  // A cut at the end of an epoch names the next one, and one within an epoch says what is left of
-  // it, as every other cut does.
+  // The position already says where to continue: a cut at the end of an epoch names the next one,
+  // and a cut within an epoch says what is left of it.
   position->set_next(RunPosition::RESUME);
   position->clear_stopped_early();
 }
