@@ -10,7 +10,7 @@
 namespace satrap::rpc {
 namespace {
 
-// Field 1000, a varint.
+// The tag of ChunkNote's field 1000, a varint.
 constexpr char kNoteTag[] = {static_cast<char>(0xc0), 0x3e};
 
 }  // namespace

@@ -1,6 +1,6 @@
 // What both ends of a chunked message share (docs/consistency.md, "Large messages"): its limits,
-// how it is cut and joined, and the memory that messages take while they are incomplete.
-// chunked_channel.h sends large requests, chunked_handler.h large answers.
+// how it is cut and joined, and the memory of incomplete messages. chunked_channel.h sends large
+// requests, chunked_handler.h large answers.
 
 #ifndef SATRAP_COMMON_CHUNK_CHUNK_H_
 #define SATRAP_COMMON_CHUNK_CHUNK_H_
@@ -23,42 +23,42 @@ inline constexpr Method kSendChunk = {"/satrap.Chunks/SendChunk", true};
 inline constexpr Method kFetchChunk = {"/satrap.Chunks/FetchChunk", true};
 inline constexpr Method kChunkMethods[] = {kSendChunk, kFetchChunk};
 
-// A frame of a chunk has at most this many bytes besides the chunk.
+// The most bytes that the frame of a chunk has besides the chunk.
 inline constexpr size_t kChunkOverheadBytes = 128;
-// The largest message, in chunks or not, whatever the job says.
+// The size limit of any message, in chunks or not, whatever the job says.
 inline constexpr int64_t kLargestMessageBytes = int64_t{8} << 30;
 
 struct ChunkLimits {
-  // Of one frame, chunks included (JobConfig.max_message_bytes). REQUIRES: above
+  // The largest frame, those of chunks included (JobConfig.max_message_bytes). REQUIRES: above
   // kChunkOverheadBytes
   int64_t max_message_bytes = 0;
-  // Of header and payload of one message.
+  // The most bytes of header and payload that one message may have.
   int64_t largest_bytes = kLargestMessageBytes;
 };
 
-// Bytes of header and payload.
+// The bytes of header and payload.
 uint64_t BytesOf(const Message& message);
 // RESOURCE_EXHAUSTED, saying what to do, if `bytes` are more than a message may have. `kind` is as
-// of CheckFrameSize (frame.h).
+// for CheckFrameSize (frame.h).
 absl::Status CheckMessageSize(absl::string_view kind, const Method& method, uint64_t bytes,
                               int64_t largest_bytes);
-// Whether `message` is sent as it is.
+// Whether `message` is sent whole, not in chunks.
 bool FitsInOneFrame(const Method& method, const Message& message, const ChunkLimits& limits);
 
 // The chunk of `message` at `offset_bytes`. REQUIRES: below BytesOf(message)
 Buffer ChunkAt(const Message& message, uint64_t offset_bytes, const ChunkLimits& limits);
 
-// An answer that is not a call's own.
+// An answer that tells the peer about a transfer instead of answering the call itself.
 Message NoteOf(ChunkNote::State state);
-// Whether `answer` is one. Looks at two bytes.
+// Whether `answer` is a note. Looks at two bytes.
 bool IsNote(const Message& answer);
 
-// The bytes that incomplete messages of a process may take. Thread-safe.
+// The bytes that a process's incomplete messages may take. Thread-safe.
 class ChunkMemory {
  public:
   explicit ChunkMemory(int64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // Some of the bytes, which return with it.
+  // Some of the bytes, which are given back when it is destroyed.
   class Share {
    public:
     Share() = default;
@@ -70,7 +70,7 @@ class ChunkMemory {
     }
     ~Share();
 
-    // Whether it holds what it was asked for.
+    // Whether it holds the bytes that were asked for.
     explicit operator bool() const { return memory_ != nullptr; }
 
    private:
@@ -78,7 +78,7 @@ class ChunkMemory {
     std::shared_ptr<ChunkMemory> memory_;
     int64_t bytes_ = 0;
   };
-  // An empty share if there are not so many left.
+  // An empty share if fewer than `bytes` are left.
   static Share Take(const std::shared_ptr<ChunkMemory>& memory, uint64_t bytes);
 
   int64_t taken_bytes() const;
@@ -92,11 +92,11 @@ class ChunkMemory {
 // A message that arrives in chunks, in order. Not thread-safe.
 class ChunkJoiner {
  public:
-  // `share`: of as many bytes. The payload has bytes of `allocator` unless that is null.
+  // `share`: for this many bytes. The payload is allocated by `allocator` unless that is null.
   ChunkJoiner(uint64_t header_bytes, uint64_t payload_bytes, ChunkMemory::Share share,
               const std::shared_ptr<BufferAllocator>& allocator);
 
-  // Where the next chunk begins, and the bytes from there on.
+  // Where the next chunk begins, and how many bytes there are from that place on.
   uint64_t next_bytes() const { return next_bytes_; }
   uint64_t missing_bytes() const { return BytesOf(message_) - next_bytes_; }
   bool complete() const { return missing_bytes() == 0; }

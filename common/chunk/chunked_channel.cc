@@ -10,15 +10,16 @@
 namespace satrap::rpc {
 namespace {
 
-// How often a chunk is sent or asked for before the attempt is given up.
+// How often a chunk is sent or asked for before the attempt ends.
 constexpr int kChunkTries = 3;
 
-// The attempt is over, and the peer is alive.
+// Ends the attempt with an error that shows that the peer is alive.
 absl::Status RepeatLater(const Method& method, absl::string_view why) {
   return MarkAnswerBegun(absl::DeadlineExceededError(absl::StrCat(method.path, ": ", why)));
 }
 
-// What a lost chunk says of the attempt. Those before it have arrived.
+// The attempt's error after a chunk was lost. Earlier chunks have arrived, so a timeout is marked as
+// one with a sign of life.
 absl::Status LostAfterOthers(absl::Status lost) {
   return absl::IsDeadlineExceeded(lost) ? MarkAnswerBegun(std::move(lost)) : lost;
 }
@@ -32,9 +33,9 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
     Message request;
     Callback done;
     uint64_t transfer = 0;
-    uint64_t sent_bytes = 0;  // that have arrived
-    int losses = 0;           // of the chunk that comes next
-    int64_t timeout_ms = 0;   // of a chunk, without the time that its bytes may take
+    uint64_t sent_bytes = 0;  // the bytes that have arrived
+    int losses = 0;           // of the next chunk
+    int64_t timeout_ms = 0;   // of a chunk, without the time allowed for its bytes
     std::unique_ptr<ChunkJoiner> answer;
   };
   using AttemptPtr = std::shared_ptr<Attempt>;
@@ -48,7 +49,8 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
     auto attempt = std::make_shared<Attempt>();
     attempt->method = method;
     attempt->done = std::move(done);
-    // A chunk has the attempt's time, less what that has for its payload, and more for its own.
+    // A chunk has the attempt's time, less the part for the attempt's payload, plus one for its
+    // own.
     attempt->timeout_ms =
         std::max<int64_t>(1, timeout_ms - RpcTimeouts::TransferMs(request.payload.size()));
     if (FitsInOneFrame(method, request, options.limits)) {
@@ -90,8 +92,8 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
                   });
   }
 
-  // Whether a chunk that was lost goes once more. The first one does not: nothing is gained over
-  // another attempt, and nobody knows that the peer is there.
+  // Whether a lost chunk is sent again. The first one is not: that would gain nothing over another
+  // attempt, and it is not known whether the peer is there.
   bool MaySendAgain(Attempt* attempt, const absl::Status& lost) const {
     const bool has_begun = attempt->sent_bytes > 0 || attempt->answer != nullptr;
     const bool is_lost = absl::IsDeadlineExceeded(lost) || absl::IsUnavailable(lost);
@@ -114,7 +116,7 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
     SendNext(attempt);
   }
 
-  // Of the call, or of the last chunk of its request.
+  // Receives the answer to the call, or to the last chunk of its request.
   void OnAnswer(const AttemptPtr& attempt, absl::StatusOr<Message> answer) {
     if (!answer.ok() && attempt->sent_bytes > 0) {
       return attempt->done(LostAfterOthers(std::move(answer).status()));
@@ -139,7 +141,7 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
         return attempt->done(RepeatLater(
             attempt->method, "the peer holds as many incomplete messages as it has room for"));
       case ChunkNote::UNKNOWN:
-        // It stood still until the peer gave the transfer up, or the peer was started again.
+        // The transfer stood still until the peer dropped it, or the peer was restarted.
         return attempt->done(absl::UnavailableError(
             absl::StrCat(attempt->method.path, ": the peer has given up a message in chunks")));
       case ChunkNote::TAKEN:
@@ -210,7 +212,8 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
   }
 
   const Options options;
-  // Its destructor, in which callbacks may still call it, returns after the last of them.
+  // Callbacks may still use the channel during its destructor, which returns after the last of
+  // them.
   Channel* const channel;
   std::atomic<uint64_t> next_transfer;
 };

@@ -1,11 +1,11 @@
-// A ChunkedChannel sends requests over another channel, in chunks where they are larger than a
-// frame may be, and gathers answers that come in chunks. chunked_handler.h is the other half.
+// A ChunkedChannel sends requests over another channel, in chunks if they are larger than a frame
+// may be, and gathers answers that come in chunks. chunked_handler.h is the other half.
 //
-// A chunked message is one attempt of its call. Chunks go one after another: the next one when the
-// last one has arrived. One that is lost goes again, twice at most; then the attempt is over, and
-// the caller makes another one (common/rpc/reliable_call.h), whose chunks belong to it alone. Each
-// has the attempt's time, less what the attempt has for its payload, and as much more as the chunk
-// may take; that a chunk arrived is a sign of life (MarkAnswerBegun, common/rpc/rpc.h).
+// A chunked message is one attempt of its call. Chunks go one after another: each when the one
+// before has arrived. A lost chunk is sent again, at most twice; then the attempt is over, and the
+// caller makes another one (common/rpc/reliable_call.h) with its own chunks. Each chunk has the
+// attempt's time, less the part for the attempt's payload, plus the time that the chunk may take.
+// That a chunk arrived is a sign of life (MarkAnswerBegun, common/rpc/rpc.h).
 //
 // Thread-safe.
 
@@ -25,21 +25,22 @@ class ChunkedChannel final : public Channel {
  public:
   struct Options {
     ChunkLimits limits;
-    // For incomplete answers; shared with the process's other channels and its handler.
+    // Memory for incomplete answers; shared with the process's other channels and its handler.
     std::shared_ptr<ChunkMemory> memory;
-    // Numbers of transfers go up from here. No other channel to the same peer uses the same.
+    // Transfers are numbered from here upwards. No other channel to the same peer uses the same
+    // numbers.
     uint64_t first_transfer = 0;
     // As EndpointOptions.payload_allocator.
     std::shared_ptr<BufferAllocator> payload_allocator;
   };
   ChunkedChannel(std::unique_ptr<Channel> channel, Options options);
-  // As that of the channel.
+  // Waits as the destructor of the wrapped channel does.
   ~ChunkedChannel() override;
 
   // As Channel::Call. A request of a bulk method that is larger than max_message_bytes goes in
   // chunks; RESOURCE_EXHAUSTED, naming method, bytes and what to change, if it has more than
   // largest_bytes. An attempt for which there is no room, here or at the peer, ends with a marked
-  // DEADLINE_EXCEEDED, so that it is repeated for as long as it takes.
+  // DEADLINE_EXCEEDED, so that it is repeated until there is room.
   void Call(const Method& method, Message request, int64_t timeout_ms, Callback done) override;
 
  private:

@@ -36,10 +36,10 @@ class Echo final : public Handler {
     respond(std::move(request));
   }
   int calls = 0;
-  size_t answer_bytes = 0;  // 0: what was asked
+  size_t answer_bytes = 0;  // 0: the answer is the request
 };
 
-// Hands calls to a handler at once, but for those that the test takes.
+// Hands calls to a handler at once, except those that the test makes it lose.
 class DirectChannel final : public Channel {
  public:
   explicit DirectChannel(Handler* handler) : handler_(handler) {}
@@ -152,7 +152,7 @@ TEST_F(ChunkedChannelTest, AChunkThatIsLostIsSentOrAskedForAgain) {
   }
 }
 
-// Whichever chunk is lost for good, the attempt is over, and the next one is whole.
+// Whichever chunk is lost for good, that attempt ends, but the next one succeeds.
 TEST_F(ChunkedChannelTest, AnAttemptEndsWithALossAndTheNextOneIsWhole) {
   const Message request{"header", Bytes(300)};
   ASSERT_TRUE(Call(request).ok());
@@ -209,7 +209,7 @@ TEST_F(ChunkedChannelTest, AMessageBeyondTheBoundIsRefusedBeforeItIsSent) {
   EXPECT_TRUE(wire_->sent.empty());
 }
 
-// The time that an attempt has for its payload is that of one chunk.
+// A chunk has the time that an attempt with a payload of its size would have.
 TEST_F(ChunkedChannelTest, AChunkHasTheTimeOfAnAttemptOfItsSize) {
   ASSERT_TRUE(Call({"header", Bytes(1000)}, kEcho, 10000).ok());
   for (const int64_t timeout_ms : wire_->timeouts_ms) EXPECT_EQ(timeout_ms, 10000);

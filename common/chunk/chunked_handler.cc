@@ -15,7 +15,7 @@
 namespace satrap::rpc {
 
 struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
-  // Chunks are copied under the lock of their own message, not under that of all.
+  // Chunks are copied while holding only the lock of their own message, not the one for all.
   struct Incoming {
     Method method;
     Mutex mutex;
@@ -59,7 +59,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
                     });
   }
 
-  // Returns what is answered in its place.
+  // Returns the note that is answered instead.
   absl::StatusOr<Message> HoldAnswer(const Method& method, Message answer) {
     const absl::Status size =
         CheckMessageSize("answer to", method, BytesOf(answer), options.limits.largest_bytes);
@@ -103,7 +103,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     }
   }
 
-  // Null if there is no room for a first chunk, or no transfer for another one.
+  // Null if there is no room for the message of a first chunk, or no transfer for a later one.
   absl::StatusOr<std::shared_ptr<Incoming>> FindOrBegin(const SendChunkHeader& header) {
     MutexLock lock(&mutex);
     const auto at = incoming.find(header.transfer());
@@ -124,7 +124,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
       return absl::UnimplementedError(
           absl::StrCat("nothing here takes chunks of ", header.method()));
     }
-    // Each by itself, so that their sum cannot overflow.
+    // Checked separately, so that their sum cannot overflow.
     const auto largest = static_cast<uint64_t>(options.limits.largest_bytes);
     const uint64_t bytes = std::max(header.header_bytes(), header.payload_bytes()) > largest
                                ? std::max(header.header_bytes(), header.payload_bytes())
@@ -140,8 +140,8 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     return begun;
   }
 
-  // Gives the message when the chunk completes it. Its share is free then: from there on it is a
-  // message as any other.
+  // Sets `*whole` when the chunk completes the message, and frees the message's share: it is then
+  // like any other message.
   static absl::StatusOr<ChunkNote::State> Join(Incoming* to, uint64_t offset_bytes,
                                                const Buffer& chunk,
                                                absl::optional<Message>* whole) {
@@ -183,7 +183,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     return chunk;
   }
 
-  // When a transfer that is touched now is given up; sets the timer that does it.
+  // The time at which a transfer that is used now will be dropped. Sets the timer that drops it.
   int64_t Until() REQUIRES(mutex) {
     if (!timer_set) SetTimer(options.deadline_us);
     return executor->NowUs() + options.deadline_us;
@@ -191,7 +191,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
 
   void SetTimer(int64_t delay_us) REQUIRES(mutex) {
     timer_set = true;
-    // Weak: what is held goes with the handler, whatever timers are left.
+    // Weak, so that what is held is released with the handler even if timers are left.
     executor->PostAfter(delay_us, [weak = weak_from_this()] {
       if (const std::shared_ptr<Rep> self = weak.lock()) self->GiveUpOld();
     });

@@ -1,18 +1,19 @@
-// A ChunkedHandler stands before the handler of a role: it joins requests that come in chunks, and
-// hands an answer that is larger than a frame may be out in chunks. The handler behind it, with its
-// answer windows, sees whole messages only (chunked_channel.h is the other half).
+// A ChunkedHandler wraps the handler of a role: it joins requests that come in chunks, and cuts
+// answers that are too large for one frame into chunks. The wrapped handler, with its answer
+// windows, sees only whole messages (chunked_channel.h is the other half).
 //
-// A request is joined in order. A repeated chunk is taken once; one whose transfer is not there, or
-// has another chunk next, is UNKNOWN, and its sender makes another attempt. The request reaches the
-// handler when its last chunk has come, and the answer goes to that chunk's call.
+// A request is joined in order. A repeated chunk is taken once. If a chunk's transfer does not
+// exist, or expects another chunk next, the answer is UNKNOWN, and the sender makes another
+// attempt. The request reaches the handler when its last chunk has come, and the answer goes to
+// that chunk's call.
 //
-// A large answer is held from the answer to its call until its last chunk was asked for. If a chunk
-// is lost after that, the attempt is repeated: the answer window then gives its kept answer, or
-// runs a Lookup again, and the answer is a transfer of its own.
+// A large answer is held from the answer to its call until its last chunk has been asked for. If a
+// chunk is lost after that, the attempt is repeated: the answer window then gives the answer that
+// it kept, or runs a Lookup again, and that answer is a transfer of its own.
 //
-// Bounds: incomplete requests take at most what `memory` has, with the process's incomplete
-// answers, and answers to be fetched at most `answer_bytes`. A transfer that no chunk was sent or
-// asked for of in `deadline_us` is given up.
+// Bounds: the process's incomplete requests and incomplete answers together take at most what
+// `memory` has, and answers to be fetched take at most `answer_bytes`. A transfer of which no chunk
+// has been sent or asked for within `deadline_us` is dropped.
 //
 // Thread-safe.
 
@@ -38,18 +39,19 @@ class ChunkedHandler final : public Handler {
     std::shared_ptr<ChunkMemory> memory;  // for incomplete requests
     int64_t answer_bytes = kLargestMessageBytes;
     int64_t deadline_us = 0;
-    // Numbers of answers go up from here. No other process at this address uses the same.
+    // Answers are numbered from here upwards. No other process at this address uses the same
+    // numbers.
     uint64_t first_transfer = 0;
   };
   // `methods`: those of `handler`. `handler` and `executor`, whose clock and timers are used, are
-  // not owned and must outlive this, `executor` also all answers.
+  // not owned. Both must outlive this object, and `executor` also all answers.
   ChunkedHandler(Handler* handler, absl::Span<const Method> methods, Executor* executor,
                  Options options);
   ~ChunkedHandler() override;
 
-  // As the handler, and serves kChunkMethods. Chunks: INVALID_ARGUMENT if one does not fit its
+  // As the handler, but also serves kChunkMethods. Chunks: INVALID_ARGUMENT if one does not fit its
   // message, UNIMPLEMENTED for an unknown method, RESOURCE_EXHAUSTED if the message would have more
-  // than largest_bytes. So is an answer of more, in the place of that answer.
+  // than largest_bytes. An answer that has more is replaced by RESOURCE_EXHAUSTED, too.
   void Handle(const Method& method, Message request, Callback respond) override;
 
   size_t num_incomplete_requests() const;

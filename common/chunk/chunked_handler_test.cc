@@ -35,7 +35,7 @@ class Echo final : public Handler {
     respond(std::move(request));
   }
   std::vector<std::string> requests;
-  std::string answer;  // empty: what was asked
+  std::string answer;  // empty: the answer is the request
 };
 
 class ChunkedHandlerTest : public testing::Test {
@@ -56,7 +56,7 @@ class ChunkedHandlerTest : public testing::Test {
                      [&result](absl::StatusOr<Message> answer) { result = std::move(answer); });
     return result;
   }
-  // A chunk of a request with the header "header".
+  // Sends a chunk of a request with the header "header".
   absl::StatusOr<Message> Send(uint64_t transfer, uint64_t offset, absl::string_view chunk,
                                uint64_t payload_bytes = 20) {
     SendChunkHeader header;
@@ -107,7 +107,7 @@ TEST_F(ChunkedHandlerTest, ARepeatedChunkIsTakenOnce) {
   EXPECT_EQ(NoteIn(Send(1, 0, "headerABCD")).state(), ChunkNote::TAKEN);
   EXPECT_TRUE(Send(1, 20, "OPQRST").ok());
   EXPECT_EQ(echo_.requests, std::vector<std::string>({"header|ABCDEFGHIJKLMNOPQRST"}));
-  // The last one, after the request was handed on.
+  // A repeat of the last chunk, after the request was handed on.
   EXPECT_EQ(NoteIn(Send(1, 20, "OPQRST")).state(), ChunkNote::UNKNOWN);
   EXPECT_EQ(echo_.requests.size(), 1u);
 }

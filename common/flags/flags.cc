@@ -30,7 +30,7 @@ template <typename T>
 bool ReadNumber(absl::string_view text, T* to) {
   if (absl::SimpleAtoi(text, to)) return true;
   double value;
-  // Beyond 2^53 a double would be another number than the one that was typed.
+  // Beyond 2^53 a double may differ from the number that was typed.
   constexpr double kMost = 9007199254740992;
   if (!absl::SimpleAtod(text, &value) || value != std::floor(value) || std::abs(value) > kMost ||
       value < static_cast<double>(std::numeric_limits<T>::min()) ||
@@ -77,7 +77,7 @@ absl::Status Take(const Flag& flag, const std::string& value) {
   return absl::InvalidArgumentError(absl::StrCat("--", flag.name, " ", value, problem));
 }
 
-// Breaks `text` at blanks, so that lines that begin after `indent` columns fit.
+// Breaks `text` at blanks, so that lines that begin at column `indent` fit.
 std::string Wrapped(absl::string_view text, size_t indent) {
   std::string wrapped;
   size_t column = indent;
@@ -97,8 +97,8 @@ std::string Wrapped(absl::string_view text, size_t indent) {
   return wrapped;
 }
 
-// Of a command line with a word that is neither a flag nor the value of one, if it may have none
-// (`only_flags`), that word is named, and not a flag that is missing.
+// With `only_flags`, a word that is neither a flag nor a flag's value is an error. It is reported
+// even if a flag is missing, too.
 absl::StatusOr<std::vector<std::string>> Parse(const std::vector<std::string>& args,
                                                const std::vector<Flag>& flags, bool only_flags) {
   std::vector<std::string> others;
@@ -126,7 +126,7 @@ absl::StatusOr<std::vector<std::string>> Parse(const std::vector<std::string>& a
     } else if (i + 1 < args.size() && !absl::StartsWith(args[i + 1], "--")) {
       value = args[++i];
     }
-    // `--report=$FILE` with FILE unset would otherwise be as if the flag had not been given.
+    // Without this, `--report=$FILE` with FILE unset would act as if the flag had not been given.
     if (value.empty() && !flag->value.empty() &&
         !(flag->may_be_empty && equals != std::string::npos)) {
       return wrong(absl::StrCat(" needs a value: --", name, " ", flag->value));

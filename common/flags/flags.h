@@ -1,5 +1,5 @@
-// The command line of a program or of a command: a table says which flags there are, what each
-// takes and where its value goes; parsing, messages and help are made from it.
+// The command line of a program or of a command. A table lists the flags, what each takes and where
+// its value goes; parsing, messages and help are made from the table.
 //
 //   struct Options {
 //     std::string topic;
@@ -13,10 +13,10 @@
 //   };
 //
 // `--name value` and `--name=value` mean the same, anywhere among the arguments. A switch takes no
-// value, and so nothing of the next word. A word that begins with two dashes is never the value of
-// the flag before it: write --name=--value.
+// value, so the next word does not belong to it. A word that begins with two dashes is never the
+// value of the flag before it: write --name=--value.
 //
-// Thread-safe: functions of their arguments, as far as the targets are.
+// Thread-safe if the targets are: functions of their arguments.
 
 #ifndef SATRAP_COMMON_FLAGS_FLAGS_H_
 #define SATRAP_COMMON_FLAGS_FLAGS_H_
@@ -35,25 +35,27 @@ namespace satrap {
 
 struct Flag {
   std::string name;   // without dashes
-  std::string value;  // what the help calls its value; empty: a switch
-  // A sentence or more; line ends and indents in it are blanks. Empty: the help leaves it out.
+  std::string value;  // the name of its value in the help; empty: a switch
+  // A sentence or more; line ends and indents count as blanks. Empty: the help does not list the
+  // flag.
   std::string help;
-  // Takes the value. Returns what is wrong with it, to stand directly after "--name value", or "".
+  // Takes the value. Returns "", or what is wrong with it as a text to follow "--name value"
+  // directly.
   std::function<std::string(const std::string& value)> take;
-  bool repeats = false;       // whether it may be given again, for another value
+  bool repeats = false;       // whether it may be given several times, each with another value
   bool is_required = false;   // whether it must be given
   bool may_be_empty = false;  // whether `--name=` means the empty text
 };
 
 Flag SwitchFlag(std::string name, std::string help, bool* to);
 Flag TextFlag(std::string name, std::string value, std::string help, std::string* to);
-// Each time one value more.
+// Each occurrence adds a value.
 Flag TextsFlag(std::string name, std::string value, std::string help, std::vector<std::string>* to);
-// One of `choices`, "a|b|c", in small letters or capitals; *to becomes it as it stands there.
+// One of `choices`, "a|b|c", typed in upper or lower case; *to becomes the choice as written there.
 Flag ChoiceFlag(std::string name, std::string choices, std::string help, std::string* to);
 
-// A number in [low, high]. T is int, int64_t, uint64_t or double, or absl::optional of one; 1e6 is
-// a whole number, too.
+// A number in [low, high]. T is int, int64_t, uint64_t or double, or absl::optional of one. 1e6
+// counts as a whole number, too.
 template <typename T>
 struct NumberOf {
   using Type = T;
@@ -66,36 +68,36 @@ template <typename T, typename Number = typename NumberOf<T>::Type>
 Flag NumberFlag(std::string name, std::string value, std::string help, T* to,
                 typename NumberOf<T>::Type low,
                 typename NumberOf<T>::Type high = std::numeric_limits<Number>::max());
-// Numbers that commas separate, at least one; they replace those of *to.
+// One or more numbers separated by commas; they replace those of *to.
 Flag NumbersFlag(std::string name, std::string value, std::string help, std::vector<int>* to,
                  int low, int high);
 
-// The lowest `low` of a number that must be above 0.
+// The value of `low` for a number that must be above 0.
 inline constexpr double kAboveZero = std::numeric_limits<double>::denorm_min();
 
 Flag Required(Flag flag);
 Flag MayBeEmpty(Flag flag);
 
-// Gives the targets of the flags their values, and returns the arguments that are no flags, in
-// order. INVALID_ARGUMENT names, in one line, a flag that is unknown, missing, given twice, without
-// a value or with a wrong one, and says what is expected.
+// Gives the targets of the flags their values, and returns the other arguments in order.
+// INVALID_ARGUMENT names, in one line, a flag that is unknown, missing, given twice, without a
+// value or with a wrong one, and says what is expected.
 absl::StatusOr<std::vector<std::string>> ParseFlags(const std::vector<std::string>& args,
                                                     const std::vector<Flag>& flags);
 
-// The same for command lines that consist of flags; names another argument.
+// As ParseFlags, for command lines of flags alone; the error names any other argument.
 absl::Status ParseOnlyFlags(const std::vector<std::string>& args, const std::vector<Flag>& flags);
 
 // Two columns: each flag with its value, and its help. Empty if there are no flags.
 std::string FlagsHelp(const std::vector<Flag>& flags);
 
-// Whether --help or -h is among the arguments: then the rest need not be right.
+// Whether --help or -h is among the arguments: then the others need not be right.
 bool AsksForHelp(const std::vector<std::string>& args);
 
 inline constexpr int kExitWrongCommandLine = 2;
 
-// For main. Returns the exit code of a program that is to end: 0 after --help, which prints `usage`
-// and the flags; kExitWrongCommandLine after an error, printed to stderr. Arguments that are no
-// flags are values of the first `in_order` flags, in order; there may be fewer.
+// For main. Returns the exit code if the program is to end: 0 after --help, which prints `usage`
+// and the flags; kExitWrongCommandLine after an error, which is printed to stderr. Arguments that
+// are not flags are values of the first `in_order` flags, in order; there may be fewer.
 absl::optional<int> TakeProgramFlags(int argc, char** argv, absl::string_view usage,
                                      const std::vector<Flag>& flags, size_t in_order = 0);
 

@@ -22,7 +22,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Whether the field is an object of values by their names.
+// Whether the field becomes an object with a key for each name.
 bool IsByName(const FieldDescriptor* field) {
   if (!field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return false;
   const Descriptor* const each = field->message_type();
@@ -74,7 +74,7 @@ class Writer {
     Value(named, named.GetDescriptor()->field(1), -1);
   }
 
-  // Of a repeated field the value `at`.
+  // For a repeated field, the value at index `at`.
   void Value(const Message& message, const FieldDescriptor* field, int at) {
     const Reflection* const r = message.GetReflection();
     switch (field->cpp_type()) {
@@ -251,7 +251,7 @@ class Reader {
     }
   }
 
-  // Passes a value of a key that the message has not.
+  // Skips the value of a key that is not a field of the message.
   absl::Status Skip(int depth) {
     SkipBlanks();
     const char next = at_ < text_.size() ? text_[at_] : '\0';

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/numeric/hash.h"
 #include "google/protobuf/descriptor.pb.h"
+#include "proto/chunk.pb.h"
 #include "proto/control.pb.h"
 #include "proto/hot.pb.h"
 #include "proto/job.pb.h"
@@ -67,8 +68,8 @@ uint64_t FingerprintOf(const std::vector<const google::protobuf::FileDescriptor*
 
 uint64_t ProtocolFingerprint() {
   static const uint64_t fingerprint =
-      FingerprintOf({Envelope::descriptor()->file(), RegisterRequest::descriptor()->file(),
-                     JobConfig::descriptor()->file()});
+      FingerprintOf({ChunkNote::descriptor()->file(), Envelope::descriptor()->file(),
+                     RegisterRequest::descriptor()->file(), JobConfig::descriptor()->file()});
   return fingerprint;
 }
 

@@ -14,8 +14,8 @@
 
 namespace satrap {
 
-// The fingerprint of proto/hot.proto, proto/control.proto, proto/job.proto and all that they
-// import.
+// The fingerprint of proto/chunk.proto, proto/hot.proto, proto/control.proto, proto/job.proto and
+// all that they import.
 uint64_t ProtocolFingerprint();
 
 // The fingerprint of `files` and all that they import, in whatever order. Ignores comments and the

@@ -29,7 +29,7 @@ Flag ReportFlag(std::string* to) {
   return TextFlag("report", "FILE", "write the report there too, as JSON", to);
 }
 
-// `flags`, and after them those of a run.
+// `flags`, followed by those of a run.
 std::vector<Flag> WithRun(std::vector<Flag> flags, RunFlags* run) {
   for (Flag& flag : run->Table()) flags.push_back(std::move(flag));
   return flags;

@@ -1,5 +1,5 @@
-// The flags of the commands, a struct for each. Table() is the table of its flags (flags.h), which
-// points into the struct.
+// The flags of the commands, a struct for each. Table() is the table of its flags (flags.h), whose
+// targets are the members of the struct.
 //
 // Thread-compatible.
 
@@ -21,12 +21,12 @@ struct NoFlags {
   std::vector<Flag> Table() { return {}; }
 };
 
-// Those of commands that run a job; all of `evaluate`'s.
+// The flags of commands that run a job; `evaluate` has no others.
 struct RunFlags {
   std::vector<std::string> sets;  // path=value, in order
   std::string report;             // a file
   std::string run_dir;
-  std::string output_file;  // of predict, in whose table alone it is
+  std::string output_file;  // only in the table of predict
   std::vector<Flag> Table();
 };
 
@@ -91,7 +91,7 @@ struct ModelFlags {
   std::vector<Flag> Table();
 };
 
-// Of `bench deepfm`.
+// The flags of `bench deepfm`.
 struct DeepFmFlags {
   double seconds = 20;
   double warmup_seconds = 10;
@@ -103,11 +103,11 @@ struct DeepFmFlags {
   std::string brokers;
   std::vector<std::string> sets;
   std::vector<Flag> Table();
-  // Data come from a file, or from a topic with its brokers, or from neither.
+  // Checks that data come from a file, or from a topic with its brokers, or from neither.
   absl::Status Check() const;
 };
 
-// Of `bench recovery`.
+// The flags of `bench recovery`.
 struct RecoveryFlags {
   int64_t rows = 1000000;
   int kills = 10;
@@ -116,7 +116,7 @@ struct RecoveryFlags {
   std::vector<Flag> Table();
 };
 
-// Of `bench cuts`.
+// The flags of `bench cuts`.
 struct CutsFlags {
   int64_t rows = 20000000;
   int pairs = 3;
@@ -127,8 +127,8 @@ struct CutsFlags {
   std::vector<Flag> Table();
 };
 
-// What is wrong with an override of a field that a command sets itself, to stand directly after it;
-// "" for others.
+// What is wrong with an override of a field that a command sets itself, as a text that directly
+// follows the override; "" for other fields.
 std::string ProblemOfSet(absl::string_view set, bool takes_run_dir);
 
 }  // namespace satrap

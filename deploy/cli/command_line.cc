@@ -30,7 +30,7 @@ struct CommandInfo {
   size_t min_arguments;
   size_t max_arguments;
   const char* arguments;
-  void (*flags)(WithTable use);  // null: the command parses its arguments by other tables
+  void (*flags)(WithTable use);  // null: the command parses its arguments with other tables
   const char* help;
 };
 
@@ -116,7 +116,7 @@ const CommandInfo* FindCommand(absl::string_view name) {
 
 absl::Status CheckName(const std::string& name) {
   if (FindCommand(name) != nullptr) return absl::OkStatus();
-  // The script ./satrap has this one, too; who misspells it should be told.
+  // The script ./satrap has this command, too, so suggest it to users who misspell it.
   std::vector<std::string> names = {"test"};
   for (const CommandInfo& each : kCommands) names.push_back(each.name);
   return absl::InvalidArgumentError(absl::StrCat("there is no command '", name, "'; commands are ",
@@ -136,13 +136,13 @@ absl::StatusOr<CommandCall> ParseCommandLine(const std::vector<std::string>& arg
   CommandCall call;
   call.name = "help";
   auto next = args.begin();
-  // For the script ./satrap, which passes it first; it is no flag for users.
+  // The script ./satrap passes this one first; it is not a flag for users.
   if (next != args.end() && absl::StartsWith(*next, kInstallDir)) {
     call.install_dir = (next++)->substr(kInstallDir.size());
   }
   if (next == args.end()) return call;
   const std::vector<std::string> rest(next, args.end());
-  // Wherever it stands: who asks for help need not have typed the rest correctly.
+  // Wherever it is: a user who asks for help need not have typed the rest correctly.
   const bool asks_for_help = AsksForHelp(rest);
   if (asks_for_help && AsksForHelp({rest[0]})) return call;
   RETURN_IF_ERROR(CheckName(rest[0]));
@@ -186,7 +186,7 @@ absl::StatusOr<std::pair<std::string, std::string>> ParseCheckpoint(const Comman
   for (const absl::string_view word : {"list", "inspect", "verify"}) {
     if (first != word) continue;
     if (arguments.size() == 2) return std::make_pair(first, arguments[1]);
-    // Not taken for a run of that name: who forgot an argument does not want a cut to be taken.
+    // Not treated as a run of that name: a user who forgot an argument does not want to take a cut.
     return absl::InvalidArgumentError(absl::StrCat(
         "usage: satrap checkpoint ", word, word == "list" ? " RUN" : " CUT",
         "; a cut of a run named '", word, "' is taken by: satrap checkpoint ./", word));

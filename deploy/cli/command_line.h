@@ -1,5 +1,5 @@
-// The commands of ./satrap: what each is called, takes and does, and which of them was typed.
-// A command parses its own flags (command_flags.h).
+// The commands of ./satrap: what each is called, takes and does, and which of them was typed. A
+// command parses its own flags (command_flags.h).
 //
 // Thread-safe: functions of their arguments.
 
@@ -23,7 +23,7 @@ struct CommandCall {
   std::string install_dir = ".";  // the folder of deploy/jobs and the zoo
 };
 
-// `args` does not include the program's name. Without a command, or where --help is among them, it
+// `args` does not include the program's name. If there is no command, or --help is among them, this
 // is a call of "help". INVALID_ARGUMENT says in one line what is wrong and what was probably meant.
 absl::StatusOr<CommandCall> ParseCommandLine(const std::vector<std::string>& args);
 
@@ -32,18 +32,18 @@ absl::StatusOr<CommandCall> ParseCommandLine(const std::vector<std::string>& arg
 absl::StatusOr<std::vector<std::string>> ParseArguments(const CommandCall& call,
                                                         const std::vector<Flag>& flags);
 
-// What ParseArguments says of a call, for a program that has not the command itself. OK for those
-// that parse their arguments elsewhere: bench, produce, topics.
+// The result of ParseArguments for a call, for a program that does not have the command itself. OK
+// for commands that parse their arguments elsewhere: bench, produce, topics.
 absl::Status CheckArguments(const CommandCall& call);
 
-// `checkpoint RUN`, or `checkpoint WORD PATH` with the word list, inspect or verify: the word, ""
-// for RUN, and RUN or PATH. INVALID_ARGUMENT for other words.
+// Parses `checkpoint RUN`, or `checkpoint WORD PATH` with the word list, inspect or verify. Returns
+// the word ("" for RUN), and RUN or PATH. INVALID_ARGUMENT for other words.
 absl::StatusOr<std::pair<std::string, std::string>> ParseCheckpoint(const CommandCall& call);
 
-// RUN and the FIELD=N... of `scale`, which `resume --set` may change.
+// RUN and the FIELD=N... of `scale`. The fields are ones that `resume --set` may change.
 absl::StatusOr<std::vector<std::string>> ParseScale(const CommandCall& call);
 
-// The help text of one command, or the list of commands if there is none of that name.
+// The help text of one command, or the list of commands if there is none with that name.
 std::string HelpText(absl::string_view command_name);
 
 }  // namespace satrap

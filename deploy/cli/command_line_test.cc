@@ -36,7 +36,7 @@ std::unique_ptr<Parsed<Flags>> Parse(const std::vector<std::string>& args) {
   return parsed;
 }
 
-// As a program without the command itself says it.
+// The error as a program without the command itself prints it.
 std::string ErrorOf(const std::vector<std::string>& args) {
   const auto call = ParseCommandLine(args);
   if (!call.ok()) return std::string(call.status().message());

@@ -1,6 +1,6 @@
 // The commands of the command line, one function each. Each prints its result or error and returns
 // the process's exit code: 0, 1 for an error, 130 for a run that was interrupted. A program has
-// those that it links: deploy/satrap_cli the first ones, deploy/satrap_tools all.
+// those that it links: deploy/satrap_cli the first group, deploy/satrap_tools all.
 //
 // REQUIRES for commands that run a job: the main thread; no gRPC has been used in this process yet
 
@@ -14,12 +14,13 @@
 
 namespace satrap {
 
-// For main, before all else: a file at its size limit, and a reader of stdout or stderr that is
-// gone, are errors of the write. A run must not end because nobody reads its progress any more.
+// Call first in main. Makes a file at its size limit, and a closed reader of stdout or stderr,
+// errors of the write instead of signals. A run must not end because nobody reads its progress any
+// more.
 void IgnoreSignalsOfWrites();
 
 int TrainCommand(const CommandCall& call);
-// Nothing for `demo --kafka`, which is below.
+// Nothing for `demo --kafka`, which is KafkaDemoCommand.
 absl::optional<int> DemoCommand(const CommandCall& call);
 int ValidateCommand(const CommandCall& call);
 int EvaluateCommand(const CommandCall& call);
@@ -33,7 +34,7 @@ int TakeCutOf(const std::string& run);           // checkpoint RUN
 int ModelsCommand(const CommandCall& call);
 int ModelCommand(const CommandCall& call);
 
-// Runs one of these; nothing for a command of those below.
+// Runs one of the commands above; nothing for a command of those below.
 absl::optional<int> RunCoreCommand(const CommandCall& call);
 
 int RetrieveCommand(const CommandCall& call);

@@ -1,4 +1,4 @@
-// What device_need.h promises, of a program without the kernels of devices: the one that has them
+// Implements device_need.h in a program without the kernels of devices: the program that has them
 // runs the command from its beginning.
 
 #include "deploy/cli/device_need.h"

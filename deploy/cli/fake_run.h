@@ -1,5 +1,5 @@
 // Test support: a run in progress that does nothing. The test's process holds the run's folder, as
-// a launcher does, and is the coordinator, which answers as the test has scripted it.
+// a launcher does, and is also the coordinator, which answers as the test has scripted it.
 
 #ifndef SATRAP_DEPLOY_CLI_FAKE_RUN_H_
 #define SATRAP_DEPLOY_CLI_FAKE_RUN_H_
@@ -20,9 +20,9 @@
 
 namespace satrap {
 
-// In place of a status: the call is never answered.
+// Given instead of a status: the call is never answered.
 inline constexpr char kSilent[] = "silent";
-// The same, and the process that runs the run ends.
+// As kSilent, and the process that runs the run ends.
 inline constexpr char kGone[] = "gone";
 
 // The folder of the run is dir_.
@@ -39,17 +39,17 @@ class FakeRunTest : public LoggedRunTest, private rpc::Handler {
   // Answers the calls of Wish, one at a time, with the wish's number or a refusal. It may call
   // Script, and change the run's log. By default a wish gets number 1.
   std::function<absl::StatusOr<uint64_t>(const WishRequest& wish)> on_wish_;
-  // So many wishes, the first ones, are never answered.
+  // How many wishes, from the first on, are never answered.
   int silent_wishes_ = 0;
-  // Whether the run's launcher lets go of it as soon as the coordinator has said STOPPED.
+  // Whether the run's launcher releases the run as soon as the coordinator has said STOPPED.
   bool is_released_ = true;
-  // The wishes that have come, and how many calls of Status.
+  // The wishes that have come, and the number of calls of Status.
   std::vector<WishRequest> Wishes();
   int StatusCalls();
 
   void StartCoordinator();
   void EndCoordinator() { server_.reset(); }
-  // The process that runs the run is gone.
+  // Releases the run's folder, as if the process that runs the run were gone.
   void Release() { folder_.reset(); }
 
  private:

@@ -1,4 +1,4 @@
-// The jobs of deploy/jobs as they are shipped: each is valid, and its model fits its data.
+// The jobs of deploy/jobs as shipped: each is valid, and its model fits its data.
 
 #include <filesystem>
 #include <string>
@@ -34,12 +34,12 @@ int64_t DenseParametersOf(const std::string& name) {
 TEST(JobModelsTest, EveryJobHasAModelThatFits) {
   EXPECT_GE(JobPaths().size(), 22u);
   for (const std::string& path : JobPaths()) {
-    // Retrieval by products of embeddings alone has none.
+    // A model that retrieves by products of embeddings alone has none.
     EXPECT_GE(DenseParametersOf(std::filesystem::path(path).stem().string()), 0) << path;
   }
 }
 
-// Published counts less the 5,389 rows of the tables (BARS, Frappe_x1).
+// The expected values are published counts less the 5,389 rows of the tables (BARS, Frappe_x1).
 TEST(JobModelsTest, FrappesModelsHaveThePublishedSizes) {
   EXPECT_EQ(DenseParametersOf("frappe_lr"), 1);
   EXPECT_EQ(DenseParametersOf("frappe_ffm"), 490400 - 5389 * 91);

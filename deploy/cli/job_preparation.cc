@@ -46,7 +46,7 @@ std::vector<Stream> StreamsOf(const JobConfig& job) {
   return {TRAIN_STREAM, VALID_STREAM, TEST_STREAM};
 }
 
-// Of a job that does not say where its files lie, they lie beside the job. Whether that is so.
+// If a job does not say where its files are, uses the folder of the job. Returns whether it did.
 bool TakeFolderOfJob(const std::string& path, JobConfig* job) {
   const std::vector<std::string> files = FilesOf(job->data());
   if (!job->data_root().empty() ||
@@ -61,7 +61,7 @@ bool TakeFolderOfJob(const std::string& path, JobConfig* job) {
 
 absl::Status CheckData(const JobConfig& job, bool is_beside_job) {
   if (job.data().has_synthetic()) return absl::OkStatus();
-  // Streams that share files have the same problem, which is reported once.
+  // Streams that share files have the same problem; report it once.
   std::vector<std::string> problems;
   for (const Stream stream : StreamsOf(job)) {
     const auto splits = ListSplits(job, stream);
@@ -80,8 +80,9 @@ absl::Status CheckData(const JobConfig& job, bool is_beside_job) {
   return absl::NotFoundError(absl::StrJoin(problems, "\n"));
 }
 
-// A loader leaves out labels that are no class, without the graph: else such a record would end the
-// run. A run that began with older rules goes on with them.
+// A loader leaves out records whose label is no class, and must know the number of classes without
+// the graph; otherwise such a record would end the run. A run that began with older rules keeps
+// them.
 absl::Status CheckClassesAreKnown(const JobConfig& job, const Graph& graph) {
   if (job.data().record_rules() < 2 && !job.data().has_kafka()) return absl::OkStatus();
   const std::vector<LabelTargets> targets = LabelTargetsOf(job);
@@ -99,7 +100,7 @@ absl::Status CheckClassesAreKnown(const JobConfig& job, const Graph& graph) {
   return absl::OkStatus();
 }
 
-// Every NN worker would refuse the job for the same reason, only later.
+// Without this check every NN worker would refuse the job for the same reason, only later.
 absl::Status CheckModel(const JobConfig& job) {
   const GraphInputs inputs = MakePartLayout(job).inputs;
   ASSIGN_OR_RETURN(const Graph graph, BuildGraph(job.model(), inputs));
@@ -154,7 +155,7 @@ absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
   std::set<std::string> inputs = {job_path};
   for (const Stream stream : {TRAIN_STREAM, VALID_STREAM, TEST_STREAM}) {
     const auto splits = ListSplits(job, stream);
-    // A stream that this job does not read may have lost its files.
+    // A stream that this job does not read may have lost its files, which does not matter.
     if (!splits.ok()) continue;
     for (const Split& split : *splits) inputs.insert(split.path);
   }
@@ -173,7 +174,7 @@ absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
 absl::StatusOr<std::string> FindModel(const std::string& run) {
   std::error_code error;
   if (fs::is_regular_file(run + "/manifest", error)) {
-    // The last name may be a link, which goes on naming another cut of its run.
+    // The last name may be a link. Keep it, because it may later name another cut of its run.
     fs::path folder = fs::absolute(run, error).lexically_normal();
     if (!folder.has_filename()) folder = folder.parent_path();
     return (fs::canonical(folder.parent_path(), error) / folder.filename()).string();
@@ -204,7 +205,7 @@ absl::Status CannotChange(const std::string& what, const absl::Status& why) {
   std::vector<std::string> problems;
   for (absl::string_view line : absl::StrSplit(why.message(), '\n', absl::SkipWhitespace())) {
     line = absl::StripAsciiWhitespace(line);
-    // `scale` takes assignments without that flag.
+    // `scale` takes assignments without --set.
     absl::ConsumePrefix(&line, "--set ");
     problems.emplace_back(line);
   }

@@ -112,7 +112,7 @@ TEST(PrepareJobTest, SaysWhatTheDeviceMustHold) {
   fs::remove(path);
 }
 
-// A job of a CSV with three classes and this model.
+// Prepares a job with a CSV of three classes and this model.
 absl::Status PrepareClasses(const std::string& model) {
   const std::string dir = ::testing::TempDir();
   std::ofstream(dir + "classes.csv") << "y,n,user,item\n0,1,a,b\n";
@@ -129,7 +129,7 @@ absl::Status PrepareClasses(const std::string& model) {
   return PrepareJob(dir + "classes_job.textproto", {"data_root=" + dir}, ".").status();
 }
 
-// That a job is taken says that the loaders' number of classes is the graph's.
+// If a job is accepted, the loaders' number of classes is the graph's.
 TEST(PrepareJobTest, TheNumberOfClassesIsKnownToLoadersWhateverTheLayers) {
   const std::string fields =
       "layers { name: 'vectors' inputs: 'numeric' numeric_embedding { dim: 3 } } "

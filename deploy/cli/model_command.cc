@@ -1,4 +1,4 @@
-// models, model: what the zoo has, and what a model is made of.
+// models, model: what the zoo has, and what a model consists of.
 
 #include <algorithm>
 #include <cstdio>
@@ -41,7 +41,7 @@ absl::StatusOr<ShownModel> ModelOfZoo(const std::string& name, const ModelFlags&
   data.numerics = flags.numerics.value_or(data.numerics);
   data.dim = flags.dim.value_or(data.dim);
   shown.inputs = ExampleInputs(shown.model, data);
-  // The example's features share one table, so a row is the segments of the first.
+  // The example's features share one table, so a row has the segments of the first feature.
   TableSize table{"of all features", 0};
   for (const FeatureSegment& segment : shown.inputs.segments) {
     if (segment.feature == shown.inputs.segments[0].feature) table.row_values += segment.dim;

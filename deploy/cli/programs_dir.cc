@@ -11,7 +11,7 @@ absl::StatusOr<std::string> ProgramsDir() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return absl::InternalError(absl::StrCat("/proc/self/exe: ", error.message()));
-  // DIR/deploy/satrap_cli
+  // This program is DIR/deploy/satrap_cli.
   return self.parent_path().parent_path().string();
 }
 

@@ -9,8 +9,8 @@
 
 namespace satrap {
 
-// DIR of DIR/deploy/satrap_cli, which is this program, or of one beside it: DIR has the roles'
-// programs, too, as DIR/nn_worker/nn_worker. INTERNAL if the kernel does not tell.
+// DIR, where this program is DIR/deploy/satrap_cli or lies in the same folder. DIR has the roles'
+// programs, too, as DIR/nn_worker/nn_worker. INTERNAL if the kernel does not reveal the path.
 absl::StatusOr<std::string> ProgramsDir();
 
 }  // namespace satrap

@@ -19,10 +19,10 @@ constexpr int64_t kTimeoutMs = 2000;
 constexpr int64_t kFirstAttemptMs = 250;
 constexpr int kPeriodMs = 100;
 
-// Whether a wish that got this answer may be taken if it is made again.
+// Whether a wish that got this refusal may succeed if it is made again.
 bool MayBeTaken(const WishRequest& request, const absl::Status& refusal) {
   if (absl::IsUnavailable(refusal) || absl::IsDeadlineExceeded(refusal)) return true;
-  // What refuses a stop is a change of size or the run's end, and both are over soon.
+  // A stop is refused because of a change of size or the run's end, and both are over soon.
   return request.kind() == WishRequest::STOP && absl::IsFailedPrecondition(refusal);
 }
 
@@ -70,7 +70,7 @@ absl::StatusOr<StatusAnswer> RunConnection::Fulfil(WishRequest request, Fulfille
         case FINISHED:
           return absl::FailedPreconditionError("the run has finished");
         case STOPPED:
-          // Perhaps by this request, whose answer was lost.
+          // Perhaps because of this request, whose answer was lost.
           if (request.kind() == WishRequest::STOP) return status;
           return absl::FailedPreconditionError("the run has been stopped");
         case RESTARTING:
@@ -80,7 +80,7 @@ absl::StatusOr<StatusAnswer> RunConnection::Fulfil(WishRequest request, Fulfille
           if (request.kind() != WishRequest::STOP) break;
           [[fallthrough]];
         case RUNNING:
-          // A wish that was taken by a generation that is over is lost with it.
+          // A wish that an earlier generation took was lost when that ended, so make it again.
           if (status->state() != RESTARTING && status->generation() == generation) break;
           request.set_run_id(status->run_id());
           const auto wished =

@@ -1,5 +1,5 @@
-// A RunConnection reaches the coordinator of a run in progress by the run's folder, over all of the
-// run's generations.
+// A RunConnection finds the coordinator of a run in progress by the run's folder, through all of
+// the run's generations.
 //
 // Not thread-safe.
 
@@ -21,22 +21,23 @@ namespace satrap {
 
 class RunConnection {
  public:
-  // UNAVAILABLE if nothing runs in `run_dir`. A run of which the coordinator is just being started
-  // again is reached once it answers.
+  // UNAVAILABLE if nothing runs in `run_dir`. If the run's coordinator is just being restarted, it
+  // is reached once it answers.
   static absl::StatusOr<std::unique_ptr<RunConnection>> Open(const std::string& run_dir);
 
   // UNAVAILABLE or DEADLINE_EXCEEDED if the coordinator does not answer within 2 s.
   absl::StatusOr<StatusAnswer> Status();
 
-  // Whether the wish that had the number `wish` in `generation` is fulfilled, by a later status.
+  // Whether a later status shows that the wish with the number `wish` in `generation` is fulfilled.
   using Fulfilled =
       absl::FunctionRef<bool(const StatusAnswer& status, uint64_t generation, uint64_t wish)>;
   // Makes the wish and waits until it is fulfilled; makes it again if the generation ends before,
-  // because its wishes end with it. Returns the status that fulfilled it. Ended by the run's end:
-  // UNAVAILABLE if nothing runs any more, ABORTED if the run has failed, FAILED_PRECONDITION if it
-  // has finished, stopped, or takes no such wish; INVALID_ARGUMENT as WishAnswer. A wish to stop
-  // that is refused because the run changes its size is made again after that; between two
-  // generations the run's launcher takes it (deploy/launcher/pause_server.h).
+  // because its wishes end with it. Returns the status that fulfilled it. The run's end ends the
+  // wait: UNAVAILABLE if nothing runs any more, ABORTED if the run has failed, FAILED_PRECONDITION
+  // if it has finished or stopped. FAILED_PRECONDITION, too, if the run takes no such wish;
+  // INVALID_ARGUMENT as WishAnswer. A wish to stop that is refused because the run changes its size
+  // is made again after that; between two generations the run's launcher takes it
+  // (deploy/launcher/pause_server.h).
   absl::StatusOr<StatusAnswer> Fulfil(WishRequest request, Fulfilled fulfilled);
 
  private:
@@ -45,7 +46,7 @@ class RunConnection {
 
   const std::string run_dir_;
   const std::string address_;
-  // Made anew after each call that nobody has answered: one that has failed to connect waits longer
+  // Replaced after each call that got no answer: a channel that has failed to connect waits longer
   // and longer before it tries again, while the run's coordinators come and go.
   std::unique_ptr<rpc::GrpcChannel> channel_;
 };

@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 class RunConnectionTest : public FakeRunTest {
  protected:
-  // A wish that is fulfilled as a cut is.
+  // Makes a wish that counts as fulfilled when a cut would.
   absl::StatusOr<StatusAnswer> Fulfil(WishRequest::Kind kind) {
     const auto connection = RunConnection::Open(dir_);
     if (!connection.ok()) return connection.status();
@@ -51,7 +51,7 @@ TEST_F(RunConnectionTest, ACoordinatorThatIsStartedAgainIsReachedOnceItAnswers) 
   EndCoordinator();
   const auto connection = RunConnection::Open(dir_);
   ASSERT_TRUE(connection.ok()) << connection.status();
-  // A channel that has tried for so long waits for seconds before it tries again.
+  // After this many failures a channel waits for seconds before it tries again.
   for (int i = 0; i < 3; ++i) EXPECT_FALSE((*connection)->Status().ok());
   StartCoordinator();
   EXPECT_TRUE((*connection)->Status().ok());
@@ -87,7 +87,7 @@ TEST_F(RunConnectionTest, ARunMayBeStoppedBeforeItHasBegun) {
 
 TEST_F(RunConnectionTest, ARunMayBeStoppedBetweenTwoGenerations) {
   Script({"state: RESTARTING generation: 1"});
-  // A coordinator whose generation is over refuses, and the launcher takes the wish.
+  // A coordinator whose generation is over refuses, but then the launcher takes the wish.
   on_wish_ = [this](const WishRequest&) -> absl::StatusOr<uint64_t> {
     on_wish_ = [this](const WishRequest&) {
       Script({"state: STOPPED generation: 1"});

@@ -37,7 +37,7 @@ constexpr char kDataWarningsFile[] = "/data_warnings.textproto";
 absl::StatusOr<std::unique_ptr<RunFolder>> MakeRunFolder(const JobConfig& job,
                                                          const RunFlags& flags) {
   if (!flags.run_dir.empty()) return RunFolder::CreateAt(flags.run_dir);
-  // The link `latest` is the default of later commands, so it names a run that has a model.
+  // Later commands use the link `latest` by default, so it names a run that has a model.
   return RunFolder::CreateUnder(kRunsDir, job.name().empty() ? "job" : job.name(),
                                 job.action() == JobConfig::TRAIN);
 }
@@ -50,7 +50,8 @@ RunReport MakeReport(const JobConfig& job, const StatusAnswer& status, double wa
   return report;
 }
 
-// The position of a run's newest cut: after training, where it ended. Absent: it has none.
+// The manifest of a run's newest cut, which after training is where it ended. Absent if there is no
+// cut.
 absl::StatusOr<absl::optional<CheckpointManifest>> NewestCut(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
   if (!progress.cut.has_value()) return absl::nullopt;
@@ -70,7 +71,7 @@ absl::Status AddReductions(const JobConfig& job, const std::string& run_dir, Run
   return absl::OkStatus();
 }
 
-// What the run has taken of the model that it began with, as rank 0 has left it.
+// Adds what the run has taken from the model that it began with, as rank 0 has written it.
 absl::Status AddWarmStart(const JobConfig& job, const std::string& run_dir, RunReport* report) {
   if (job.action() != JobConfig::TRAIN || job.init_from().empty()) return absl::OkStatus();
   WarmStartResult result;
@@ -80,7 +81,7 @@ absl::Status AddWarmStart(const JobConfig& job, const std::string& run_dir, RunR
   return read;
 }
 
-// What the loaders of a run have told, over all commands that have run it.
+// What the loaders of a run have reported, over all commands that have run it.
 class KeptDataWarnings {
  public:
   explicit KeptDataWarnings(const std::string& run_dir) : path_(run_dir + kDataWarningsFile) {
@@ -90,11 +91,11 @@ class KeptDataWarnings {
       return;
     }
     const auto progress = ReadRunProgress(run_dir);
-    // It is damaged, or an earlier build has begun the run.
+    // The file is damaged, or an earlier build has begun the run.
     if (!progress.ok() || progress->generation > 0) warnings_ = DataWarnings(/*since_begin=*/false);
   }
 
-  // Those that are new. They are on the disk before they are printed.
+  // Returns the warnings that are new, after saving them to the disk.
   std::vector<std::string> TakeNew(const StatusAnswer& status) {
     std::vector<std::string> fresh = warnings_.TakeNew(status);
     // A disk that is full now may have room later.
@@ -111,7 +112,7 @@ class KeptDataWarnings {
 };
 
 // Makes one list of the bad records of all generations and loaders. Training may have been cut
-// short, so lines that no cut holds as consumed are left out.
+// short, so lines that were not consumed according to any cut are left out.
 absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
   if (job.action() != JobConfig::TRAIN) {
     return MergeQuarantine(run_dir, /*ledger=*/nullptr).status();
@@ -122,10 +123,10 @@ absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
   return MergeQuarantine(run_dir, &ledger).status();
 }
 
-// Keeps a cut that the job names by itself on the disk: from now on until rank 0 pins it, and for
-// generations that begin from it again because the run has no cut of its own yet. For a run, or a
-// link, each generation takes what that then stands for.
-// A run that has a cut begins from that, and needs the model no more, whatever has become of it.
+// If the job names a cut itself, keeps that cut on the disk: until rank 0 pins it, and for
+// generations that begin from it again because the run has no cut of its own yet. If the job names
+// a run, or a link, each generation takes the cut that it means at that time. A run that has a cut
+// begins from that, and no longer needs the model, whatever has happened to it.
 absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(job.run_dir()));
   if (progress.cut.has_value()) return nullptr;
@@ -138,7 +139,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
   return PinCut(job.init_from());
 }
 
-// Tells when another cut of a generation was abandoned.
+// Reports when another cut of a generation was abandoned.
 class AbandonedCuts {
  public:
   bool IsNew(const StatusAnswer& status) {
@@ -174,7 +175,7 @@ absl::Status WriteReport(const RunReport& report, const std::string& copy) {
   const std::string json = ReportJson(report) + "\n";
   RETURN_IF_ERROR(WriteFileAtomically(report.run_dir + "/report.json", json));
   RETURN_IF_ERROR(WriteFileAtomically(report.run_dir + "/report.txt", ReportText(report)));
-  // The user's own file last: what fails there must not cost the run's report.
+  // The user's own file last: an error there must not cost the run's report.
   return copy.empty() ? absl::OkStatus() : WriteFileAtomically(copy, json);
 }
 
@@ -196,7 +197,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
                                 const LaunchOptions& options, const RunFlags& flags,
                                 RunWatch watch) {
   const int64_t start_ms = MonotonicMs();
-  // Now, and not when hours of training are to be reported.
+  // Check now, not when hours of training are to be reported.
   RETURN_IF_ERROR(CheckOutputsWritable(flags));
   ASSIGN_OR_RETURN(const std::string programs_dir, ProgramsDir());
   ASSIGN_OR_RETURN(std::unique_ptr<FileLock> pin, PinNamedCut(job));
@@ -206,7 +207,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   KeptDataWarnings of_data(job.run_dir());
   ASSIGN_OR_RETURN(const std::unique_ptr<Launcher> launcher,
                    Launcher::Start(job, folder, programs_dir, options));
-  // What an earlier life failed of is not the state of this one, also if this one is killed.
+  // The failure of an earlier life is not the state of this one, not even if this one is killed.
   const std::string failure = job.run_dir() + "/failure.txt";
   const std::string ending = job.run_dir() + kEndingOfRun;
   for (const std::string& file : {failure, ending}) unlink(file.c_str());
@@ -235,16 +236,16 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
         return watch == nullptr || watch(status, launcher.get());
       },
       [&](const std::string& message) {
-        // Otherwise the message would stand after the line that is being overwritten.
+        // Otherwise the message would follow the line that is being overwritten.
         progress.End();
         fprintf(stderr, "satrap: %s\n", message.c_str());
       });
   progress.End();
-  // The last answer may tell of more, also of a run that ends without a report.
+  // The last answer may have more warnings, also for a run that ends without a report.
   PrintWarnings(of_data.TakeNew(run.end.last_status));
   const double wall_seconds = static_cast<double>(MonotonicMs() - start_ms) * 1e-3;
   if (run.end.kind == RunEnd::FAILED) {
-    // A full disk may be the cause; then it must at least be printed.
+    // A full disk may be the cause; the message must at least be printed.
     const absl::Status written = WriteFileAtomically(failure, run.end.message + "\n");
     if (!written.ok()) run.end.warnings.emplace_back(written.message());
     LeaveEnding(ending, run.end.ending);
@@ -272,7 +273,8 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
                                             warm_start.message()));
   }
   run.report_written = WriteReport(*run.report, flags.report);
-  // The Bayes AUC takes seconds, in which somebody may press Ctrl-C and believe to have lost all.
+  // The Bayes AUC takes seconds, during which somebody may press Ctrl-C and believe that all is
+  // lost.
   std::string late = launcher->LateSignalText();
   if (!late.empty()) run.end.warnings.push_back(std::move(late));
   return run;
@@ -303,7 +305,7 @@ int ReportRun(const absl::StatusOr<JobRun>& run, const RunFlags& flags) {
   if (run->report.has_value()) {
     FILE* const to = flags.report == "/dev/stdout" ? stderr : stdout;
     fputs(ReportText(*run->report).c_str(), to);
-    // Before what is printed to stderr after it, where both are one terminal.
+    // Before anything else is printed to stderr, in case both are one terminal.
     fflush(to);
   }
   return run->report_written.ok() ? code : PrintError(run->report_written);

@@ -23,7 +23,7 @@ namespace satrap {
 // The exit code for a run's end: 0, 1, or 130 for a run that was interrupted.
 int ExitCodeOf(RunEnd::Kind kind);
 
-// Sees each status of a run, and may send signals to its processes; when it returns false, the run
+// Sees each status of a run, and may send signals to its processes. When it returns false, the run
 // ends as DISMISSED.
 using RunWatch = std::function<bool(const StatusAnswer& status, Launcher* launcher)>;
 
@@ -34,11 +34,12 @@ struct JobRun {
   absl::Status report_written;       // not OK: why one of the files of WriteReport was not written
 };
 
-// Writes the report into the run folder, report.txt for people and report.json for programs; then,
-// the latter again, to the file `copy`, if it is not empty. Errors as WriteFileAtomically.
+// Writes the report into the run folder, as report.txt for people and report.json for programs;
+// then writes the latter also to the file `copy`, if that is not empty. Errors as
+// WriteFileAtomically.
 absl::Status WriteReport(const RunReport& report, const std::string& copy);
 
-// Checks that --report and --output_file, where they are given, can be written. Errors as
+// Checks that the files of --report and --output_file, if given, can be written. Errors as
 // CheckWritable.
 absl::Status CheckOutputsWritable(const RunFlags& flags);
 
@@ -50,18 +51,18 @@ absl::Status CheckOutputsWritable(const RunFlags& flags);
 // are checked first.
 absl::StatusOr<JobRun> RunJob(JobConfig job, const RunFlags& flags, RunWatch watch = nullptr);
 
-// The same in a folder that is made or reopened already. `job.run_dir` is its path.
+// As RunJob, in a folder that has been made or reopened already. `job.run_dir` is its path.
 absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
                                 const LaunchOptions& options, const RunFlags& flags,
                                 RunWatch watch = nullptr);
 
-// Prints the warnings of a run's end to stderr, why it failed or what stopped it, and how to go on.
-// Returns the exit code.
+// Prints to stderr the warnings of a run's end, why it failed or what stopped it, and how to
+// continue. Returns the exit code.
 int PrintEnd(const RunEnd& end);
 
 // Prints the end of a run (PrintEnd), or why it could not begin, to stderr, and its report to
-// stdout; to stderr, too, if flags.report is stdout, which then is for a program. Returns the exit
-// code.
+// stdout. If flags.report is stdout, which is then for a program, prints the report to stderr
+// instead. Returns the exit code.
 int ReportRun(const absl::StatusOr<JobRun>& run, const RunFlags& flags);
 
 // Calls RunJob and ReportRun. Returns the exit code.
@@ -73,7 +74,7 @@ void PrintWarnings(const std::vector<std::string>& warnings);
 // Prints one message, "satrap: ...", to stderr. Returns 1.
 int PrintError(const absl::Status& status);
 
-// The same for a command that runs parts of itself in processes of their own (child_run.h): returns
+// As PrintError, for a command that runs parts of itself in child processes (child_run.h): returns
 // 130 if the error is that a signal stopped one of them.
 int PrintErrorOrStop(const absl::Status& status);
 

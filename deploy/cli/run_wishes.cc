@@ -22,7 +22,7 @@ absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms) 
       request,
       [](const StatusAnswer& status, uint64_t, uint64_t) { return status.state() == STOPPED; });
   if (!stopped.ok() && !absl::IsUnavailable(stopped.status())) return stopped.status();
-  // Who resumes the run while its launcher still ends processes would be refused.
+  // A user who resumes the run while its launcher still ends processes would be refused.
   if (!WaitUntilReleased(run_dir, release_ms)) {
     return absl::DeadlineExceededError(absl::StrCat(
         "run ", run_dir, " has stopped, but ", RunnerOf(run_dir),
@@ -40,12 +40,13 @@ absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms) 
     return end;
   }
   const std::string how = ResumeText(run_dir, after, run_dir);
-  // Its last word may have been missed. But the log shows whether it left with a last cut.
+  // The coordinator's last answer may have been missed, but the log shows whether the run left with
+  // a last cut.
   const bool is_own = after.cut.has_value() && after.cut->generation() == after.generation;
   if (!stopped.ok() && !(is_own && after.cut->leave())) {
     StatusAnswer unknown;
     unknown.set_generation(after.generation);
-    // Its launcher knows more: it told what happened where it was started.
+    // The run's launcher knows more: it has reported what happened where it was started.
     return absl::AbortedError(absl::StrCat("run ", run_dir,
                                            " ended before it said that it had stopped; ", how, "; ",
                                            LossText(after, unknown)));
@@ -89,7 +90,8 @@ absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<s
                             " has these values already: nothing changes, and it is not restarted");
     return end;
   }
-  // Fewer NN workers have larger parts. The ranks would find out when the old ones are gone.
+  // Fewer NN workers have larger parts. Otherwise the ranks would find out after the old ones are
+  // gone.
   const absl::Status need = DeviceNeedOf(job).status();
   if (!need.ok()) return CannotChange(absl::StrCat("run ", run_dir, " cannot be scaled"), need);
   WishRequest request;

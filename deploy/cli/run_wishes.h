@@ -1,5 +1,5 @@
-// What stop, checkpoint RUN and scale do: they wish something of a run in progress, wait until it
-// is fulfilled, and say what has become of the run.
+// The work of stop, checkpoint RUN and scale: they make a wish to a run in progress, wait until it
+// is fulfilled, and report what has happened to the run.
 //
 // Thread-compatible. Each reaches the run's coordinator as RunConnection does, with its errors.
 
@@ -31,9 +31,9 @@ absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms =
 // Takes a cut and waits until it is committed.
 absl::StatusOr<WishEnd> TakeCut(const std::string& run_dir);
 
-// Makes the run go on with its job changed by `sets` (ChangedJob), and waits until a generation of
-// that job runs. A run that has these values already is left alone. INVALID_ARGUMENT with every
-// field that cannot be changed so.
+// Changes the job of the run by `sets` (ChangedJob), and waits until a generation with that job
+// runs. A run that has these values already is left alone. INVALID_ARGUMENT names every field that
+// cannot be changed in this way.
 absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<std::string>& sets);
 
 }  // namespace satrap

@@ -24,7 +24,7 @@ namespace satrap {
 namespace {
 
 // The job of a run with `action` and the run's model. `sets` override the run's own settings, and
-// the command line's override those.
+// those of the command line override `sets`.
 absl::StatusOr<JobConfig> JobOfRun(const CommandCall& call, const std::string& run,
                                    const RunFlags& flags, const std::string& action,
                                    std::vector<std::string> sets) {
@@ -54,7 +54,7 @@ absl::StatusOr<std::string> FileToPredict(const std::string& typed) {
   }
   const std::string file = std::filesystem::absolute(typed, error).string();
   if (file.find_first_of(",\n") != std::string::npos) {
-    // --set would take the path for a list of files.
+    // --set would read the path as a list of files.
     return absl::InvalidArgumentError(absl::StrCat(
         "cannot predict ", file, ": the path has a comma or a newline; give a link to the file"));
   }
@@ -67,7 +67,7 @@ absl::StatusOr<JobConfig> PredictionJob(const CommandCall& call, PredictFlags* f
   std::set<std::string> files;
   for (size_t i = 1; i < arguments.size(); ++i) {
     ASSIGN_OR_RETURN(const std::string file, FileToPredict(arguments[i]));
-    // It would be read once, and the lines after it would be those of other records.
+    // A file would be read only once, so the lines after it would belong to other records.
     if (!files.insert(file).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("cannot predict ", file, " twice: name each file once"));

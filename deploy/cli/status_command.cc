@@ -32,7 +32,7 @@ int StatusCommand(const CommandCall& call) {
     printf("%s", RunningRunText(*run_dir, *status).c_str());
     return 0;
   }
-  // First who runs it: the files tell of an earlier life while this one begins.
+  // Check first who runs it: while a new life begins, the files still describe an earlier one.
   const std::string runner = RunnerOf(*run_dir);
   if (!runner.empty()) {
     printf(

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// No satrap_tools lies where it would be for this test's program.
+// For this test's program there is no satrap_tools where one would be.
 TEST(ToolsProgramTest, OneThatIsNotBuiltIsNamed) {
   const absl::Status status = BecomeToolsProgram();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);

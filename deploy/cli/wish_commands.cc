@@ -1,4 +1,4 @@
-// stop, checkpoint RUN, scale: the commands that wish something of a run in progress.
+// stop, checkpoint RUN, scale: the commands that make a wish to a run in progress.
 
 #include <cstdio>
 #include <string>

@@ -1,4 +1,4 @@
-// What keeps the topics of a run from being read, and what becomes of the run.
+// What keeps the topics of a run from being read, and how the run then ends.
 
 #include <string>
 #include <utility>
@@ -72,7 +72,7 @@ TEST_F(CoordinatorTopicsTest, ABrokerThatStaysAwayFailsTheRunWithOneMessage) {
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition) << answer.status();
 }
 
-// The earlier size would wait for the same broker: nothing is gained by going back to it.
+// The earlier size would wait for the same broker, so going back to it would gain nothing.
 TEST_F(CoordinatorTopicsTest, ABrokerThatIsAwayWhileASizeBeginsDoesNotUndoTheSize) {
   for (const bool changes_brokers : {false, true}) {
     SCOPED_TRACE(changes_brokers ? "the change may be what is wrong" : "");

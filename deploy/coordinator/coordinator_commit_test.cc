@@ -59,7 +59,7 @@ TEST_F(CoordinatorCommitTest, RefusesWhatIsNoCutOfThisGeneration) {
   EXPECT_EQ(state(), RUNNING);
 }
 
-// Whatever the error is. The work is still in the tables, and the next cut has it.
+// Any error will do. The work is still in the tables, and the next cut has it.
 TEST_F(CoordinatorCommitTest, ACutWhoseFilesTheCoordinatorCannotReadIsAbandonedAndTheRunGoesOn) {
   StartRun();
   uint64_t cut = 0;
@@ -180,7 +180,7 @@ TEST_F(CoordinatorCommitTest, ACutOfAStopThatIsAbandonedLeavesTheStopOpen) {
   EXPECT_TRUE(Heartbeat(NN_WORKER, 0)->wish().leave());
 }
 
-// Rank 0 removes the files of a cut that is refused, and this one may be committed.
+// A refusal would make rank 0 remove the cut's files, but this cut may be committed.
 TEST_F(CoordinatorCommitTest, ACommitOfUnknownOutcomeIsNeverAnsweredAndEndsTheGeneration) {
   StartRun();
   Break("sync_folder /runs/small/log");
@@ -202,8 +202,8 @@ TEST_F(CoordinatorCommitTest, AStopWhoseCommitIsOfUnknownOutcomeSaysThatItIsNotK
                               HasSubstr("whether cut_0001_000001 is committed is not known")));
 }
 
-// What ends the generation while its cut is linked is judged by what was known after that, and
-// nobody is told before that there is no restart.
+// If the generation ends while its cut is being linked, the end is decided once the link's outcome
+// is known. Until then no member is told that there is no restart.
 TEST_F(CoordinatorCommitTest, ALossDuringTheAppendOfACutFindsTheRunWithAllItsRestarts) {
   job_.set_max_restarts(1);
   BeginNewRun();
@@ -238,7 +238,7 @@ TEST_F(CoordinatorCommitTest, WhoFailsDuringTheAppendOfAStopIsToldThatTheRunStop
   EXPECT_EQ(reason(), "stopped on request after cut_0001_000001 at step 10; nothing is lost");
 }
 
-// The next coordinator judges by what the log holds.
+// The next coordinator decides by what the log holds.
 TEST_F(CoordinatorCommitTest, ACommitOfUnknownOutcomeNeverFailsTheRunForWantOfRestarts) {
   job_.set_max_restarts(0);
   BeginNewRun();
@@ -260,13 +260,13 @@ TEST_F(CoordinatorCommitTest, ACoordinatorThatIsSupersededCommitsNothingAndEnds)
 TEST_F(CoordinatorCommitTest, ACoordinatorLooksForItsSuccessorEveryFewSeconds) {
   StartRun();
   Supersede();
-  Beat(4, COORDINATOR);  // of all members
+  Beat(4, COORDINATOR);  // all members' heartbeats
   EXPECT_EQ(state(), RESTARTING);
 }
 
 TEST_F(CoordinatorCommitTest, AndDoesNotLookOnlyOnce) {
   StartRun();
-  Beat(10, COORDINATOR);  // of all members
+  Beat(10, COORDINATOR);  // all members' heartbeats
   EXPECT_EQ(state(), RUNNING);
   Supersede();
   Beat(4, COORDINATOR);
@@ -298,7 +298,7 @@ TEST_F(CoordinatorCommitTest, ACoordinatorThatIsSupersededTidiesNothing) {
   StartRun();
   ASSERT_TRUE(MakeAndCommit(1).ok());
   MakeCut(2);
-  // The answer is sent before the folders are tidied, and another coordinator may come between.
+  // The answer is sent before the folders are tidied, and another coordinator may claim in between.
   rpc::Message message;
   message.header = CommitOf(2).SerializeAsString();
   engine_->Handle(kCommitCut, std::move(message),

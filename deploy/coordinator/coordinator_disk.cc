@@ -30,11 +30,11 @@ void CoordinatorEngine::Rep::RestartHangClock() {
   disk_busy_since_us = executor->NowUs();
 }
 
-// A disk that hangs gives no error. What is put off until the append is over would wait for ever,
-// and so would all members, which nobody but this process can tell.
+// A disk that hangs gives no error. Whatever waits for the append would wait for ever, and so would
+// all members, because only this process can tell them.
 void CoordinatorEngine::Rep::EndIfDiskHangs(int64_t now_us, int64_t stall_us) {
   if (!disk_busy_since_us.has_value() || end.has_ended()) return;
-  // A standstill of this process is not one of the disk.
+  // Time in which this process was suspended does not count.
   *disk_busy_since_us = std::min(now_us, *disk_busy_since_us + stall_us);
   const double limit_seconds = job.checkpoint().limit_seconds();
   if (static_cast<double>(now_us - *disk_busy_since_us) * 1e-6 <= limit_seconds) return;
@@ -60,7 +60,7 @@ void CoordinatorEngine::Rep::TidyCuts() {
   // a cut that the run has been taken back to.
   const absl::StatusOr<bool> foreign = log.HasForeignEntry();
   if (!foreign.ok() || *foreign) return;
-  // A run that kept many cuts may need long for them all, and its disk does not hang.
+  // A run that kept many cuts may need long to remove them all although its disk does not hang.
   const auto begins_removal = [this](const std::string&) { RestartHangClock(); };
   for (const absl::Status& status :
        {cut_folders.MoveLinks(log),
@@ -106,7 +106,7 @@ void CoordinatorEngine::Rep::RunFinish(const RunResult& run_result) {
   std::vector<rpc::Callback> waiting;
   {
     MutexLock lock(&mutex);
-    // Unless the append hung, and the generation has ended meanwhile.
+    // Skipped if the append hung and the generation has ended meanwhile.
     if (end.appends() && status.ok()) {
       end.SetEnd(FINISHED, Ending());
       result = run_result;
@@ -146,7 +146,7 @@ void CoordinatorEngine::Rep::RunFixSplits(const FixSplitsRequest& request, rpc::
 absl::StatusOr<SplitList> CoordinatorEngine::Rep::FixSplits(const FixSplitsRequest& request) {
   {
     MutexLock lock(&mutex);
-    // A loader of a run that has finished learns of that where all roles do, from its heartbeat.
+    // A loader of a run that has finished learns so from its heartbeat, as all roles do.
     if (end.state() == FINISHED) return WithTopics(request.splits(), log.topics());
     if (end.has_ended()) return end.EndedError();
   }

@@ -1,4 +1,5 @@
-// What stands in the Ending of a generation, beside its text. The words of texts decide nothing.
+// The fields of a generation's Ending other than its text. Nothing is decided by the words of a
+// text.
 
 #include <string>
 
@@ -11,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// All that was ever searched for in a text.
+// All phrases that were ever searched for in a text.
 constexpr char kPlanted[] =
     "the run has failed: this generation is over: nn_worker 7: the coordinator has not answered "
     "for "
@@ -109,8 +110,8 @@ TEST_F(CoordinatorEndingTest, AGenerationThatRunsHasNone) {
   EXPECT_FALSE(Heartbeat(NN_WORKER, 0)->has_ending());
 }
 
-// Whoever starts or resumes a run, or changes its size, gives it all its restarts again. A text
-// that says so does not.
+// A start, a resume, or a change of size gives a run all its restarts again, but a text that says
+// so does not.
 TEST_F(CoordinatorEndingTest, ACauseThatReadsLikeAWishIsARestartAllTheSame) {
   job_.set_max_restarts(4);
   BeginNewRun();

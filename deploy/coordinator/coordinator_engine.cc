@@ -30,14 +30,14 @@ Envelope EnvelopeOf(const ClaimedGeneration& claimed) {
   return envelope;
 }
 
-// The generations after the first, with the steps of the cuts that they began from.
+// The generations after the first, each with the step of the cut that it began from.
 std::vector<Restart> RestartsOf(const ClaimedGeneration& claimed) {
   std::map<std::string, uint64_t> step_of_cut;
   std::vector<Restart> restarts;
   for (const RunLogEntry& entry : claimed.log.entries()) {
     if (entry.has_cut()) step_of_cut[entry.cut().cut()] = entry.cut().step();
     if (!entry.has_generation() || entry.generation().generation() == 1) continue;
-    // It announces the generation that follows, which has an entry of its own.
+    // This entry announces the generation that follows, which has an entry of its own.
     if (entry.generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
     Restart restart;
     restart.set_generation(entry.generation().generation());
@@ -59,7 +59,7 @@ rpc::CallReceiver::Options ReceiverOptions(const Envelope& envelope, int senders
           rpc::RpcTimeouts().hold_ms * 1000};
 }
 
-// How the generation before the claimed one has failed; an empty message if it has not, or had
+// How the generation before the claimed one failed. The message is empty if it did not fail, or had
 // another job, which was dropped.
 Ending EndedBefore(const RunLog& log) {
   const GenerationEntry* own = log.last_generation();
@@ -227,7 +227,7 @@ absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& reque
   failure.set_advice(request.ending().advice());
   failure.set_kind(request.ending().kind());
   end.EndBy(std::move(failure));
-  // It exits now, so nobody waits until it has been told.
+  // It exits now, so nobody must wait to tell it.
   members.SetTold(request.role(), request.index());
   return end.Told();
 }
@@ -254,7 +254,7 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
   answer.set_number(number);
   if (request.kind() != WishRequest::STOP || stopped_before) return answer;
   if (end.state() == STARTING || !takes_cuts) {
-    // This generation has trained nothing that is not in a cut. Others may have, before it.
+    // This generation has trained nothing that is not in a cut. Earlier ones may have.
     wishes.FulfilAll();
     const std::string start =
         cut_folder.empty() ? "the beginning" : cut_folder.substr(cut_folder.rfind('/') + 1);
@@ -333,7 +333,7 @@ absl::StatusOr<rpc::Message> Serve(Rep* rep, absl::StatusOr<Answer> (Rep::*serve
   return rpc::MessageOf(*answer);
 }
 
-// LeaseSplit, which a repeated attempt must not run twice.
+// Serves LeaseSplit, which must not run twice if the call is repeated.
 template <typename Rep>
 void ServeLease(Rep* rep, rpc::Message message, rpc::Callback respond) {
   rep->leases_of_loaders.template Receive<LeaseSplitRequest>(

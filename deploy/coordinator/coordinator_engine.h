@@ -12,11 +12,11 @@
 //           the next one has the earlier job (job_trial.h)                       --> RESTARTING
 //
 // The last four are final. In them every method still answers, so that all members learn of the
-// end. Of several causes the first is kept; later ones follow from it. What a restart may cure: a
-// member that is lost or was started again, Fail with UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED,
-// ABORTED, UNKNOWN, INTERNAL or RESOURCE_EXHAUSTED, an error of the run's log, another coordinator
-// that has begun a later generation, a disk that hangs. While a stop is wished, such a loss ends in
-// STOPPED.
+// end. Of several causes the first is kept, because the later ones follow from it. A restart may
+// cure a member that is lost or was started again, Fail with UNAVAILABLE, DEADLINE_EXCEEDED,
+// CANCELLED, ABORTED, UNKNOWN, INTERNAL or RESOURCE_EXHAUSTED, an error of the run's log, another
+// coordinator that has begun a later generation, and a disk that hangs. If somebody has asked for a
+// stop, such a loss ends in STOPPED.
 //
 // Commits. CommitCut checks the cut's files and appends a CUT entry to the run's log; the link of
 // the entry is the commit. One entry is appended at a time, and the generation does not end while
@@ -30,7 +30,7 @@
 //
 // The log is compacted (RunLog::Compact) after a commit, when it has grown by `compact_after`.
 //
-// Topics: what it does about them is in run_topics.h.
+// Topics: run_topics.h says what it does about them.
 //
 // Everything else is in memory and ends with the generation. File work runs on `disk_executor`, one
 // task at a time, never under the lock that the other calls need. A task that has not returned for
@@ -61,8 +61,8 @@ namespace satrap {
 
 struct CoordinatorTimeouts {
   int64_t heartbeat_timeout_ms = 8000;  // a member silent for longer is lost
-  // All members must have been heard by then. Being ready has no time limit: a member that loads
-  // for long shows by its heartbeats that it lives.
+  // All members must have been heard from by then. There is no time limit for being ready: a member
+  // that loads for long shows by its heartbeats that it lives.
   int64_t start_timeout_ms = 600000;
   // How often it looks whether another coordinator has begun a later generation.
   int64_t log_period_ms = 3000;
@@ -77,8 +77,9 @@ struct CoordinatorOptions {
   // For file work, which blocks. May be the same as `executor` where blocking it does no harm.
   Executor* disk_executor = nullptr;
   FileSystem* file_system = nullptr;
-  // For a job that reads topics: whom to ask about them, and where. The executor runs one task at a
-  // time, and nothing waits for it but loaders that ask for their partitions.
+  // For a job that reads topics: the source that answers questions about them, and the executor
+  // that asks. The executor runs one task at a time; only loaders that ask for their partitions
+  // wait for it.
   TopicSource* topics = nullptr;
   Executor* topic_executor = nullptr;
   uint64_t writer = 0;                   // random, of this process: names its drafts
@@ -86,7 +87,7 @@ struct CoordinatorOptions {
   KillPoints* kill_points = nullptr;     // null: none
   // The wall clock, for the entries of the log.
   std::function<int64_t()> unix_ms;
-  // Told of what goes wrong without consequence for the run: a cut that cannot be removed, offsets
+  // Receives what goes wrong without consequence for the run: a cut that cannot be removed, offsets
   // of a group that cannot be committed.
   std::function<void(const std::string&)> warn;
   CoordinatorTimeouts timeouts;
@@ -96,8 +97,9 @@ class CoordinatorEngine final : public rpc::Handler {
  public:
   // Serves the generation `claimed`, or, if the run has finished, its end. Executors, file system
   // and kill points are not owned. They must outlive the engine, and the executors may still hold
-  // the engine's timers, and questions to brokers, afterwards. REQUIRES: all of `options` but
-  // kill_points and warn are given; topics and topic_executor only if the job reads topics
+  // the engine's timers and questions to brokers after it is gone. REQUIRES: all of `options` are
+  // given, except that kill_points and warn may be null, and topics and topic_executor too if the
+  // job reads no topics
   CoordinatorEngine(ClaimedGeneration claimed, const CoordinatorOptions& options);
   ~CoordinatorEngine() override;
 
@@ -120,8 +122,8 @@ class CoordinatorEngine final : public rpc::Handler {
   // StoreGet     always succeeds.
   // Finish       OK once FINISHED is in the run's log; also, doing nothing, once the generation has
   //              ended otherwise.
-  // Fail         does nothing once the generation has ended. As long as an entry is appended, which
-  //              may make a restart possible, it answers RESTARTING in place of FAILED.
+  // Fail         does nothing once the generation has ended. While an entry is being appended,
+  //              which may make a restart possible, it answers RESTARTING instead of FAILED.
   // Wish         FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. A SCALE whose epochs or
   //              max_steps would end training is INVALID_ARGUMENT, too.
   // Status       FAILED_PRECONDITION if it asks for another run.
@@ -132,8 +134,8 @@ class CoordinatorEngine final : public rpc::Handler {
 
   // Whether a question to a broker is open, or a commit of offsets.
   bool AsksBroker() const;
-  // Whether file work is under way, or posted and not begun. The destructor waits for a task that
-  // runs, for ever if the disk hangs.
+  // Whether file work is running, or posted but not begun. The destructor waits for a running task,
+  // for ever if the disk hangs.
   bool DiskIsBusy() const;
 
   StatusAnswer Status() const;

@@ -91,7 +91,7 @@ TEST_F(CoordinatorEngineTest, RefusesAProcessOfAnotherBuild) {
   EXPECT_THAT(status.message(), HasSubstr("nn_worker 0 was built from other sources"));
 }
 
-// In containers a restarted process has the number and the address of the one before it.
+// In containers a restarted process has the same number and address as the one before it.
 TEST_F(CoordinatorEngineTest, ARestartedMemberEndsTheGenerationOnceItIsHeard) {
   StartRun();
   EXPECT_TRUE(Register(EMBEDDING_PS, 1, kFirst + 1, /*pid=*/1).ok());
@@ -106,7 +106,7 @@ TEST_F(CoordinatorEngineTest, ALateRegisterOfADeadProcessNeverEndsTheGeneration)
   EXPECT_TRUE(Register(NN_WORKER, 0, kFirst - 1).ok()) << "of the generation before";
   StartRun();
   EXPECT_TRUE(Register(EMBEDDING_PS, 1, kFirst - 1).ok());
-  Beat(60, COORDINATOR);  // of all members
+  Beat(60, COORDINATOR);  // all members' heartbeats
   EXPECT_EQ(state(), RUNNING) << reason();
   EXPECT_EQ(Heartbeat(NN_WORKER, 0)->members(4).pid(), 1);
 }
@@ -120,8 +120,8 @@ TEST_F(CoordinatorEngineTest, TwoLivingProcessesOfOneIndexEndTheGeneration) {
   EXPECT_TRUE(engine_->EveryoneKnowsTheEnd()) << "nobody waits for one that may be dead";
 }
 
-// A process that an earlier generation's launcher has started, and that is heard for the first time
-// in this one, is as good as its own.
+// A process that an earlier generation's launcher started, and that is first heard from in this
+// generation, is as good as this one's own.
 TEST_F(CoordinatorEngineTest, AProcessThatRegistersAGenerationTooLateCostsOneRestartAndNoMore) {
   EXPECT_TRUE(Register(EMBEDDING_PS, 1, kFirst - 1).ok());
   EXPECT_EQ(Heartbeat(EMBEDDING_PS, 1, kFirst - 1)->state(), STARTING);
@@ -245,7 +245,7 @@ TEST_F(CoordinatorEngineTest, AMemberMayPauseForFiveSeconds) {
 
 TEST_F(CoordinatorEngineTest, ItsOwnStandstillIsNoSilenceOfMembers) {
   StartRun();
-  Beat(1, COORDINATOR);  // of all members
+  Beat(1, COORDINATOR);  // all members' heartbeats
   executor_.JumpBy(36 * 1000 * 1000);
   executor_.RunReady();
   EXPECT_EQ(engine_->Status().state(), RUNNING) << engine_->Status().ending().text();
@@ -253,7 +253,7 @@ TEST_F(CoordinatorEngineTest, ItsOwnStandstillIsNoSilenceOfMembers) {
 
 TEST_F(CoordinatorEngineTest, AMemberHeardAfterAStandstillMayBeSilentForEightSecondsAndNoLonger) {
   StartRun();
-  Beat(1, COORDINATOR);  // of all members
+  Beat(1, COORDINATOR);  // all members' heartbeats
   executor_.JumpBy(36 * 1000 * 1000);
   EXPECT_TRUE(Heartbeat(EMBEDDING_WORKER, 0).ok()) << "before the engine's first tick";
   executor_.RunReady();
@@ -364,7 +364,7 @@ TEST_F(CoordinatorEngineTest, ReadinessOutlastsHeartbeatsThatAreOvertaken) {
   EXPECT_EQ(state(), RUNNING);
 }
 
-// A program that is started again and again and is never heard must not fill the memory.
+// A program that is started again and again but never heard from must not fill the memory.
 TEST_F(CoordinatorEngineTest, OfManyProcessesOfOneIndexTheOldestAreForgotten) {
   for (uint64_t i = 1; i <= 100; ++i) EXPECT_TRUE(Register(NN_WORKER, 0, i).ok());
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(Register(NN_WORKER, 0, 100).ok()) << "a repeat";

@@ -20,7 +20,8 @@ CoordinatorFixture::CoordinatorFixture() {
   options_.file_system = &disk_;
   options_.writer = 1;
   options_.unix_ms = [this] { return executor_.NowUs() / 1000; };
-  // What the engine only warns of would pass unseen. A test that provokes it sets another one.
+  // Otherwise warnings of the engine would pass unseen. A test that provokes one sets its own
+  // function.
   options_.warn = [](const std::string& warning) { ADD_FAILURE() << warning; };
   Begin();
 }
@@ -45,10 +46,10 @@ void CoordinatorFixture::Resume(const std::string& from) {
 }
 
 void CoordinatorFixture::Serve(ClaimRequest request) {
-  // The process before is gone before the next one claims; Supersede is for one that is not.
+  // The process before is gone before the next one claims; use Supersede to test one that is not.
   engine_.reset();
   request.job = job_;
-  // A process names its drafts by it, so no two have the same.
+  // The number names the process's drafts, so no two processes have the same.
   request.writer = ++options_.writer;
   request.run_id = kRunId;
   auto claimed = ClaimGeneration(request, &disk_);
@@ -64,7 +65,7 @@ void CoordinatorFixture::BeginNewRun() {
 }
 
 void CoordinatorFixture::Supersede(const std::string& cut) {
-  // The entry alone: the engine under test sees of another coordinator no more than that.
+  // The entry alone: it is all that the engine under test sees of another coordinator.
   RunLog other = Log();
   RunLogEntry next;
   next.mutable_generation()->set_generation(generation_ + 1);
@@ -107,7 +108,8 @@ std::string CoordinatorFixture::MemberAddress(Role role, int index) {
 }
 
 void CoordinatorFixture::RegisterAll() {
-  // As many as the constructor's job has. A test that changes the numbers registers by itself.
+  // As many as the constructor's job has. A test that changes the numbers registers members by
+  // itself.
   EXPECT_TRUE(Register(DATA_LOADER, 0).ok());
   EXPECT_TRUE(Register(EMBEDDING_WORKER, 0).ok());
   EXPECT_TRUE(Register(EMBEDDING_PS, 0).ok());
@@ -177,7 +179,7 @@ FailAnswer CoordinatorFixture::Fail(Role role, int index, const std::string& rea
 }
 
 FailAnswer CoordinatorFixture::FailMeanwhile(absl::StatusCode code) {
-  // Not Call, which would run the file work that this comes in the middle of.
+  // Not Call, which would run the file work that this call interrupts.
   absl::StatusOr<FailAnswer> told = absl::UnknownError("");
   Send(kFail, FailOf(NN_WORKER, 0, "the peer is away", code), &told);
   EXPECT_TRUE(told.ok()) << told.status();
@@ -201,8 +203,8 @@ void CoordinatorFixture::MakeCut(uint64_t cut, uint64_t order) {
   manifest.set_dense_file("dense.bin");
   manifest.set_dense_bytes(4);
   manifest.mutable_position()->set_step(10 * cut);
-  // The smallest ledger that shows in what the next generation hands out: the splits from 0 to 0
-  // are done, so its first lease is of split 1.
+  // The smallest ledger that affects what the next generation hands out: split 0 is done, so its
+  // first lease is of split 1.
   EpochLedger* epoch = manifest.mutable_ledger()->add_epochs();
   epoch->set_epoch(0);
   epoch->set_rows(5);
@@ -215,7 +217,7 @@ void CoordinatorFixture::MakeCut(uint64_t cut, uint64_t order) {
 CommitCutRequest CoordinatorFixture::CommitOf(uint64_t cut) const {
   CommitCutRequest request;
   *request.mutable_envelope() = ThisRun();
-  // So a second commit of the same cut is a repeat, which gets the answer of the first.
+  // With this number a second commit of the same cut is a repeat and gets the answer of the first.
   request.mutable_call()->set_number(cut);
   request.mutable_call()->set_oldest_open(cut);
   request.set_cut(CutName(generation_, cut));
@@ -227,7 +229,7 @@ absl::Status CoordinatorFixture::Commit(const CommitCutRequest& request) {
   const auto answer = Call<CommitCutAnswer>(kCommitCut, request);
   if (!answer.ok()) return answer.status();
   if (answer->outcome() != OUTCOME_DONE) return absl::UnavailableError("told to wait");
-  // The call has succeeded, and the cut has not: tests tell the two from errors by their codes.
+  // The call has succeeded, but the cut has not. Tests tell this apart from errors by the code.
   if (!answer->has_abandoned()) return absl::OkStatus();
   return absl::ResourceExhaustedError(answer->abandoned());
 }
@@ -270,7 +272,7 @@ void CoordinatorFixture::WhileLinking(std::function<void()> work) {
 }
 
 RunLog CoordinatorFixture::Log() {
-  // Supersede appends with it, under a writer that no engine of a test has.
+  // Supersede appends to this log, so its writer is one that no engine in a test has.
   auto log = RunLog::Open(kRun, &disk_, 99);
   EXPECT_TRUE(log.ok()) << log.status();
   return *std::move(log);

@@ -31,11 +31,11 @@ class CoordinatorFixture : public ::testing::Test {
 
   CoordinatorFixture();
 
-  // Claims the next generation as another process does, and serves it in place of the last.
+  // Claims the next generation as another process does, and serves it instead of the last.
   void Begin(const std::string& cause = "");
   // As Begin, after a generation that ended by `ended`.
   void BeginAfter(const Ending& ended);
-  // As `satrap resume` does, from the newest cut or from that of the name `from`.
+  // As `satrap resume` does, from the newest cut or from the cut named `from`.
   void Resume(const std::string& from = "");
   // Begins a run with `job_` as it is now, in an empty folder.
   void BeginNewRun();
@@ -85,7 +85,7 @@ class CoordinatorFixture : public ::testing::Test {
   FailRequest FailOf(Role role, int index, const std::string& reason, absl::StatusCode code) const;
   FailAnswer Fail(Role role, int index, const std::string& reason,
                   absl::StatusCode code = absl::StatusCode::kNotFound);
-  // Rank 0 reports a loss in the middle of another call's file work; returns what it is told.
+  // Rank 0 reports a loss in the middle of another call's file work. Returns the answer.
   FailAnswer FailMeanwhile(absl::StatusCode code = absl::StatusCode::kUnavailable);
   FinishRequest FinishOf() const;
   void Finish() { EXPECT_TRUE(Call<FinishAnswer>(kFinish, FinishOf()).ok()); }
@@ -93,9 +93,9 @@ class CoordinatorFixture : public ::testing::Test {
   std::string Folder(uint64_t cut) const { return FolderOfCut(kRun, CutName(generation_, cut)); }
   // The files of a cut of this generation at step 10 * cut.
   void MakeCut(uint64_t cut, uint64_t order = 0);
-  // Numbered as rank 0's calls of this generation: `cut` is also the call's number.
+  // Numbered like rank 0's calls of this generation: `cut` is also the call's number.
   CommitCutRequest CommitOf(uint64_t cut) const;
-  // The answer's `abandoned` is RESOURCE_EXHAUSTED here, and WAIT is UNAVAILABLE.
+  // Returns RESOURCE_EXHAUSTED if the answer is `abandoned`, and UNAVAILABLE if it is WAIT.
   absl::Status Commit(const CommitCutRequest& request);
   absl::Status MakeAndCommit(uint64_t cut);
   absl::StatusOr<uint64_t> Wish(WishRequest::Kind kind, const JobConfig& job = JobConfig());

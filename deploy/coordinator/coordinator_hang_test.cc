@@ -16,14 +16,14 @@ using ::testing::HasSubstr;
 
 class CoordinatorHangTest : public CoordinatorFixture {
  protected:
-  // A run whose file operations may take 20 s, with its members.
+  // Starts a run, with its members, whose file operations may take 20 s.
   void StartRunWithLimit(int max_restarts = 10) {
     job_.mutable_checkpoint()->set_limit_seconds(20);
     job_.set_max_restarts(max_restarts);
     BeginNewRun();
     StartRun();
   }
-  // The time in which a file operation does not return. Members are heard meanwhile.
+  // Lets time pass while a file operation does not return. Members' heartbeats still arrive.
   void Hang(int seconds) { Beat(seconds, COORDINATOR); }
   // Runs `work` in the middle of the removal of each cut.
   void WhileRemoving(std::function<void()> work) {
@@ -37,7 +37,7 @@ class CoordinatorHangTest : public CoordinatorFixture {
     });
   }
   int removals_ = 0;
-  // The commit of cut 1, which was told to wait while the disk hung, once more.
+  // Repeats the commit of cut 1, which was told to wait while the disk hung.
   absl::Status CommitAgain() { return Commit(CommitOf(1)); }
 };
 
@@ -129,8 +129,8 @@ TEST_F(CoordinatorHangTest, TheAnnouncementOfASizeThatHangsEndsTheGenerationAsWe
   EXPECT_THAT(reason(), HasSubstr("does the disk hang?"));
 }
 
-// Each removal has the limit to itself: a disk that is slow, and a run that kept many cuts, do not
-// hang.
+// Each removal has the limit to itself, so a slow disk in a run that kept many cuts does not count
+// as hanging.
 TEST_F(CoordinatorHangTest, TheRemovalOfManyCutsMayTakeLongerThanTheLimit) {
   job_.mutable_checkpoint()->set_keep(3);
   StartRunWithLimit();

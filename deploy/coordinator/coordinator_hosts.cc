@@ -1,4 +1,4 @@
-// What the parts of the engine need of it.
+// What the engine provides to its parts.
 
 #include <utility>
 

@@ -1,5 +1,5 @@
-// What the coordinator writes into the run's log beside cuts, topics and the end: whether a changed
-// job has begun to train, and the log's compaction.
+// What the coordinator writes into the run's log besides cuts, topics and the end: whether a
+// changed job has begun to train, and the log's compaction.
 
 #include <utility>
 
@@ -18,7 +18,7 @@ void CoordinatorEngine::Rep::AppendRunning() {
   const absl::Status status = Append(entry);
   const bool known = status.ok() || EndUnlessKnown(status);
   FinishAppend();
-  // The first cut shows it as well.
+  // Only a warning, because the first cut shows it as well.
   if (!status.ok() && known && options.warn) {
     options.warn(
         absl::StrCat("the run's log does not say that this generation runs: ", status.message()));

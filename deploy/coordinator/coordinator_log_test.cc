@@ -1,4 +1,4 @@
-// What a coordinator does to the run's log beside cuts: it compacts it, and says whether a changed
+// What a coordinator does to the run's log besides cuts: it compacts it, and says whether a changed
 // job has begun to train.
 
 #include <string>
@@ -130,7 +130,7 @@ TEST_F(CoordinatorLogTest, ACompactionOfUnknownOutcomeEndsTheGenerationAndLosesN
   EXPECT_EQ(Log().last_generation()->cut(), "cut_0001_000002");
 }
 
-// What ends the generation meanwhile takes effect after it.
+// If anything ends the generation meanwhile, the end takes effect after the compaction.
 TEST_F(CoordinatorLogTest, AnEndInTheMiddleOfACompactionIsPutOff) {
   options_.compact_after = 4;
   BeginNewRun();
@@ -150,7 +150,7 @@ TEST_F(CoordinatorLogTest, AnEndInTheMiddleOfACompactionIsPutOff) {
   EXPECT_EQ(Log().compacted_number(), 5u);
 }
 
-// The number that it links is free again.
+// The compaction has freed the number that this coordinator then links.
 TEST_F(CoordinatorLogTest, ACoordinatorThatWasHeldUpTakesNoStaleLinkForACommit) {
   StartRun();
   RunLog other = Log();
@@ -236,7 +236,8 @@ TEST_F(CoordinatorLogTest, WhoResumesWithAJobThatCannotBeginIsToldAndTheNextResu
   EXPECT_EQ(Workers(), 1);
 }
 
-// The cut is what was asked for, and it is no part of the job.
+// The cut is part of what was asked for but not part of the job, so it is kept when the job is
+// dropped.
 TEST_F(CoordinatorLogTest, AResumeFromACutAfterADroppedJobHasTheEarlierJobAndThatCut) {
   StartRun();
   ASSERT_TRUE(MakeAndCommit(1).ok());
@@ -261,7 +262,7 @@ TEST_F(CoordinatorLogTest, AResumeFromACutAfterADroppedJobHasTheEarlierJobAndTha
   EXPECT_EQ(Dropped().size(), 1u);
 }
 
-// The dropped generation has not trained, so nothing is lost that the cut did not hold.
+// The dropped generation has not trained, so nothing is lost after the cut.
 TEST_F(CoordinatorLogTest, AStopAfterADroppedSizeThatFollowsALastCutLosesNothing) {
   Scale();
   FailForGood();
@@ -272,7 +273,7 @@ TEST_F(CoordinatorLogTest, AStopAfterADroppedSizeThatFollowsALastCutLosesNothing
   EXPECT_EQ(ending().loss(), Ending::NOTHING);
 }
 
-// Losses in between have begun it again.
+// Losses in between have started the generation again.
 TEST_F(CoordinatorLogTest, SoDoesOneAfterASizeThatIsDroppedAtItsSecondAttempt) {
   Scale();
   ASSERT_TRUE(Register(NN_WORKER, 0).ok());
@@ -285,7 +286,7 @@ TEST_F(CoordinatorLogTest, SoDoesOneAfterASizeThatIsDroppedAtItsSecondAttempt) {
   EXPECT_EQ(reason(), "stopped on request; nothing is lost");
 }
 
-// Training went on after the cut, and nobody knows how far.
+// Training went on after the cut, and it isn't known how far.
 TEST_F(CoordinatorLogTest, ButNotOneAfterADroppedJobThatFollowsAnotherCut) {
   StartRun();
   ASSERT_TRUE(MakeAndCommit(1).ok());
@@ -300,7 +301,7 @@ TEST_F(CoordinatorLogTest, ButNotOneAfterADroppedJobThatFollowsAnotherCut) {
   EXPECT_NE(ending().loss(), Ending::NOTHING);
 }
 
-// That of the old size, after a stop, has trained.
+// The generation of the old size that followed the stop has trained.
 TEST_F(CoordinatorLogTest, NorOneAfterAGenerationThatMayHaveTrainedSinceTheLastCut) {
   StartRun();
   ASSERT_TRUE(Wish(WishRequest::STOP).ok());
@@ -316,7 +317,7 @@ TEST_F(CoordinatorLogTest, NorOneAfterAGenerationThatMayHaveTrainedSinceTheLastC
   EXPECT_THAT(reason(), HasSubstr("if any, is lost"));
 }
 
-// As where the programs for a device were not built.
+// Happens, for example, where the programs for a device were not built.
 TEST_F(CoordinatorLogTest, ASizeThatTheLauncherCannotStartIsDroppedByTheClaim) {
   Scale();
   ClaimRequest request;

@@ -1,5 +1,5 @@
 // The inside of CoordinatorEngine: coordinator_engine.cc works in memory, coordinator_disk.cc and
-// coordinator_log.cc work on the disk executor, coordinator_status.cc tells the status,
+// coordinator_log.cc work on the disk executor, coordinator_status.cc reports the status,
 // coordinator_hosts.cc serves GenerationEnd, CutCommits and RunTopics.
 //
 // `mutex` (coordinator_state.h) guards the state of the generation and is held for moments. `disk`
@@ -36,7 +36,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
                                 CoordinatorState {
   Rep(ClaimedGeneration claimed, const CoordinatorOptions& options);
 
-  // In memory.
+  // The next methods work in memory.
   absl::StatusOr<RegisterAnswer> Register(const RegisterRequest& request) REQUIRES(mutex);
   absl::StatusOr<HeartbeatAnswer> Heartbeat(const HeartbeatRequest& request) REQUIRES(mutex);
   absl::StatusOr<LeaseSplitAnswer> LeaseSplit(const LeaseSplitRequest& request) REQUIRES(mutex);
@@ -50,19 +50,20 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   void Tick() EXCLUDES(mutex);
   void StopInTime() EXCLUDES(mutex);
 
-  // For GenerationEnd.
+  // Implements GenerationEnd::Host.
   bool IsStopWished() const override REQUIRES(mutex) { return wishes.stops(); }
   void AddLostWork(Ending* how) const override REQUIRES(mutex);
   void AppendDropped(const std::string& change, const Ending& how) override;
-  // For CutCommits.
+  // Implements CutCommits::Host.
   absl::Status Append(RunLogEntry entry) override EXCLUDES(mutex);
   bool IsAbsent(const absl::Status& status) const override;
-  // For RunTopics.
+  // Implements RunTopics::Host.
   absl::Status AppendTopics(const TopicsEntry& topics) override EXCLUDES(mutex);
   void EndForTopics(Ending how) override EXCLUDES(mutex);
   absl::Status EndedStatus() override EXCLUDES(mutex);
 
-  // All but Finish, which posts it, run in tasks of OnDisk. That may be called under `mutex`.
+  // All but Finish, which posts its own task, run in tasks of OnDisk. OnDisk may be called under
+  // `mutex`.
   void OnDisk(Task task) override;
   void RestartHangClock() EXCLUDES(mutex);  // for the running task
   void EndIfDiskHangs(int64_t now_us, int64_t stall_us) REQUIRES(mutex);
@@ -87,7 +88,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   const LedgerState ledger;
   const absl::optional<uint64_t> cut_order_fingerprint;
   const std::vector<Restart> restarts;
-  const bool nothing_lost_before;  // known of the generations before
+  const bool nothing_lost_before;  // as far as is known of the generations before
   Executor* const executor;
   rpc::CallReceiver leases_of_loaders;
   rpc::CallReceiver commits_of_rank0;

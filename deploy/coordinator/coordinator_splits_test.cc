@@ -1,4 +1,4 @@
-// The list of a run's files, which the coordinator's engine fixes.
+// How the coordinator's engine fixes the list of a run's files.
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // What a coordinator knows of its generation and changes while it serves it. A base of
-// CoordinatorEngine::Rep (coordinator_rep.h), which has what is made of the claimed generation.
+// CoordinatorEngine::Rep (coordinator_rep.h), which adds what is made from the claimed generation.
 //
 // Everything is guarded by `mutex`.
 
@@ -28,7 +28,7 @@ struct CoordinatorState {
   Mutex mutex;
   GenerationEnd end GUARDED_BY(mutex);
   bool looks_at_log GUARDED_BY(mutex) = false;                   // a task of `disk` does, or will
-  absl::optional<int64_t> disk_busy_since_us GUARDED_BY(mutex);  // less time of standstill
+  absl::optional<int64_t> disk_busy_since_us GUARDED_BY(mutex);  // suspended time added
   Wishes wishes GUARDED_BY(mutex);
   std::map<std::string, std::string> store GUARDED_BY(mutex);
   TrainProgress train GUARDED_BY(mutex);

@@ -1,4 +1,4 @@
-// What the coordinator tells of a generation to those who ask.
+// What the coordinator reports about a generation.
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace satrap {
 
-// Rank 0 knows the number of samples only where the job says it. Otherwise each loader estimates an
+// Rank 0 knows the number of samples only if the job states it. Otherwise each loader estimates an
 // epoch's from what it has read, and the run's is their mean times the number of epochs.
 void CoordinatorEngine::Rep::EstimateSamples(TrainProgress* progress) const {
   if (progress->expected_samples() > 0) return;

@@ -1,5 +1,5 @@
-// The base of tests of what the coordinator's engine does about topics: a run that reads those of a
-// cluster in memory.
+// The base of tests of what the coordinator's engine does about topics: a run that reads the topics
+// of an in-memory cluster.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_COORDINATOR_TOPICS_FIXTURE_H_
 #define SATRAP_DEPLOY_COORDINATOR_COORDINATOR_TOPICS_FIXTURE_H_
@@ -19,7 +19,7 @@ namespace satrap {
 
 class CoordinatorTopicsTest : public CoordinatorFixture {
  protected:
-  static constexpr int64_t kLookUs = 11 * 1000 * 1000;  // within which new partitions are found
+  static constexpr int64_t kLookUs = 11 * 1000 * 1000;  // new partitions are found within this time
 
   CoordinatorTopicsTest() {
     job_.mutable_data_loader()->set_replicas(2);
@@ -33,7 +33,7 @@ class CoordinatorTopicsTest : public CoordinatorFixture {
     options_.warn = [this](const std::string& warning) { warnings_.push_back(warning); };
     BeginAnew();
   }
-  // The engine refers to what is above.
+  // The engine refers to the members above.
   ~CoordinatorTopicsTest() override { engine_.reset(); }
 
   KafkaConfig* kafka() { return job_.mutable_data()->mutable_kafka(); }
@@ -57,7 +57,7 @@ class CoordinatorTopicsTest : public CoordinatorFixture {
       topic_executor_.RunReady();
     }
   }
-  // The train stream's topics, as the loader is told.
+  // The train stream's topics, as the loader receives them.
   absl::StatusOr<StreamTopics> Fix(uint32_t loader);
   static std::vector<uint64_t> StartsOf(const absl::StatusOr<StreamTopics>& topics) {
     EXPECT_TRUE(topics.ok()) << topics.status();
@@ -66,15 +66,15 @@ class CoordinatorTopicsTest : public CoordinatorFixture {
     for (const auto& partition : topics->partitions()) starts.push_back(partition.start());
     return starts;
   }
-  // All members ready, and the topics fixed.
+  // Brings the run to where all members are ready and the topics are fixed.
   void StartTopics();
-  // Heartbeats of all members for this long, with all that is to be done meanwhile.
+  // Sends heartbeats of all members for this long, and runs what is due meanwhile.
   void BeatFor(int64_t us);
   void Settle() {
     executor_.RunReady();
     RunAll();
   }
-  // What a heartbeat of the loader, which knows so many, deals: "SPLIT->LOADER".
+  // The partitions that the loader's heartbeat deals, if it knows `known` of them: "SPLIT->LOADER".
   std::vector<std::string> DealtTo(int loader, uint32_t known);
   std::vector<StreamTopics> TopicsEntries();
   // From now on nothing can be appended to the log.

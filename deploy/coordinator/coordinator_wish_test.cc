@@ -21,12 +21,12 @@ class CoordinatorWishTest : public CoordinatorFixture {
     job.mutable_embedding_ps()->set_replicas(4);
     return job;
   }
-  // The entry with the new size, after that of the only generation and that of cut 1.
+  // The entry with the new size. It follows those of the only generation and of cut 1.
   static constexpr char kAnnouncement[] = "/runs/small/log/00000004";
   static constexpr char kMayNotBeInTheLog[] =
       "the run begins again from cut_0001_000001, and nothing is lost, but its change of size may "
       "not be in its log: the disk is away";
-  // A run that waits for the cut with which its ranks leave for another size.
+  // Starts a run that waits for the cut with which its ranks leave for another size.
   void StartRunThatScales() {
     BeginNewRun();
     StartRun();
@@ -133,7 +133,7 @@ TEST_F(CoordinatorWishTest, AStopWhoseCutIsNotThereInTimeTellsWhatIsLost) {
   beat.mutable_train()->set_step(17);
   ASSERT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, beat).ok());
   ASSERT_TRUE(Wish(WishRequest::STOP).ok());
-  Beat(25, COORDINATOR);  // of all members; stop_seconds
+  Beat(25, COORDINATOR);  // all members' heartbeats; stop_seconds
   EXPECT_EQ(state(), STOPPED);
   EXPECT_THAT(reason(), AllOf(HasSubstr("within 25 s (stop_seconds)"),
                               HasSubstr("from cut_0001_000001 at step 10"),
@@ -156,7 +156,8 @@ TEST_F(CoordinatorWishTest, AStopBeforeTheRunHasBegunIsAtOnce) {
   EXPECT_THAT(reason(), HasSubstr("nothing is lost"));
 }
 
-// The life before may have trained after the cut, whatever ended it and whoever asked for this one.
+// The previous generation may have trained after the cut, whatever ended it and whoever asked for
+// this one.
 TEST_F(CoordinatorWishTest, AStopBeforeALaterGenerationHasBegunDoesNotClaimThatNothingIsLost) {
   const auto stop = [this](const std::string& start) {
     RegisterAll();
@@ -239,7 +240,7 @@ TEST_F(CoordinatorWishTest, AScaleIsALastCutAndThenTheNextGenerationWithTheNewJo
   EXPECT_EQ(engine_->Status().restarts(0).cause(), "scaled");
 }
 
-// Ranks that have left do not train on, so the generation ends all the same.
+// Ranks that have left do not continue to train, so the generation ends all the same.
 TEST_F(CoordinatorWishTest, ASizeThatCannotBeAnnouncedIsNoFailureAndTheRunGoesOnAtTheOldSize) {
   for (const int max_restarts : {0, 1}) {
     job_.set_max_restarts(max_restarts);
@@ -263,7 +264,7 @@ TEST_F(CoordinatorWishTest, ASizeThatCannotBeAnnouncedIsNoFailureAndTheRunGoesOn
   }
 }
 
-// The entry may have been linked, and then the next generation has the new size.
+// If the entry was linked, the next generation has the new size.
 TEST_F(CoordinatorWishTest, ASizeWhoseAnnouncementCannotBeSyncedMayBeInTheLog) {
   for (const bool is_kept : {true, false}) {
     StartRunThatScales();
@@ -344,7 +345,7 @@ TEST_F(CoordinatorWishTest, AScaleThatChangesWhatMustNotChangeIsRefused) {
   EXPECT_TRUE(Wish(WishRequest::STOP).ok()) << "nothing is under way";
 }
 
-// The cut that is being linked when the time is over counts for what is told.
+// If a cut is being linked when the time is over, the message counts it as committed.
 TEST_F(CoordinatorWishTest, AStopWhoseTimeIsOverWhileACutIsLinkedTellsOnlyWhatIsLostAfterIt) {
   StartRun();
   HeartbeatRequest beat = HeartbeatOf(NN_WORKER, 0);

@@ -38,7 +38,7 @@ absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Commit(
     const CommitCutRequest& request) {
   const absl::StatusOr<CutEntry> cut = Check(request);
   // A file cannot be read, or is not whole. The work is in the tables all the same, so the cut is
-  // abandoned, as one that cannot be written.
+  // abandoned like one that cannot be written.
   if (absl::IsDataLoss(cut.status()))
     return absl::StatusOr<CommitCutAnswer>(Abandoned(cut.status()));
   absl::Status status = cut.status();
@@ -69,7 +69,7 @@ absl::StatusOr<CutEntry> CutCommits::Check(const CommitCutRequest& request) cons
   return cut;
 }
 
-// From here on the generation does not end until the entry is appended or is not.
+// After this call the generation does not end until the entry is appended or has failed.
 absl::Status CutCommits::BeginAppend(const CommitCutRequest& request) {
   MutexLock lock(&state_->mutex);
   if (state_->end.has_ended()) return state_->end.EndedError();
@@ -91,8 +91,8 @@ absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Append(const CommitC
   bool scale = false;
   {
     MutexLock lock(&state_->mutex);
-    // The generation has ended meanwhile because the append hung, and the end has been told:
-    // whatever became of the entry is for the next coordinator to see.
+    // The append hung, so the generation has ended and its end has been reported. The next
+    // coordinator will see what became of the entry.
     if (!state_->end.appends()) return absl::nullopt;
     if (status.ok()) {
       OnAppended(request, log_->entries().back());
@@ -135,11 +135,11 @@ void CutCommits::OnAppended(const CommitCutRequest& request, const RunLogEntry& 
   }
 }
 
-// Whoever claims the next generation takes the job from the announcement. It follows the cut in the
-// same task, so no other entry of this process comes between. If it cannot be written, the ranks
-// have left all the same, so the generation ends; by the cut's entry that is no failure
-// (RunLog::has_left). The next generation has the size that the log says, and `satrap scale` asks
-// it again if that is the old one.
+// Whoever claims the next generation takes the job from the announcement. The announcement follows
+// the cut in the same task, so no other entry of this process comes between. If it cannot be
+// written, the generation still ends, because the ranks have left; the cut's entry makes that no
+// failure (RunLog::has_left). The next generation has the size that the log says; if that is the
+// old one, `satrap scale` asks it again.
 void CutCommits::AnnounceSize() {
   RunLogEntry entry;
   GenerationEntry* next = entry.mutable_generation();
@@ -168,7 +168,7 @@ void CutCommits::AnnounceSize() {
   }
   ending.set_loss(Ending::NOTHING);
   MutexLock lock(&state_->mutex);
-  // Unless it hung, and the generation has ended.
+  // Unless the append hung and the generation has ended.
   if (state_->end.appends()) state_->end.SetEnd(RESTARTING, std::move(ending));
 }
 

@@ -1,13 +1,13 @@
-// Commits cuts into the run's log, and after a cut with which training leaves for another size the
-// announcement of that size.
+// Commits cuts into the run's log. After a cut with which training leaves for another size, also
+// commits the announcement of that size.
 //
 // The link of a CUT entry is the commit. A cut of which a file cannot be read or is not whole, or
 // whose entry cannot be written and certainly is not in the log, is abandoned: the work is in the
 // tables all the same. If nobody knows whether the entry is in the log, the commit is not answered
 // and the generation ends.
 //
-// For tasks of the coordinator's disk alone, which run one at a time. It locks the state's mutex
-// for moments, and never while it calls its host.
+// Only for tasks of the coordinator's disk, which run one at a time. It locks the state's mutex for
+// moments, and never while it calls its host.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_CUT_COMMITS_H_
 #define SATRAP_DEPLOY_COORDINATOR_CUT_COMMITS_H_
@@ -28,7 +28,7 @@ namespace satrap {
 
 class CutCommits {
  public:
-  // What it needs of the engine.
+  // What this class needs from the engine.
   class Host {
    public:
     virtual ~Host() = default;
@@ -42,10 +42,10 @@ class CutCommits {
   CutCommits(CoordinatorState* state, Host* host, const RunLog* log, const CutFolders* cut_folders,
              const Envelope& run, KillPoints* kill_points);
 
-  // Commits or abandons the cut. Returns what rank 0 is told; nothing if it must not be answered,
-  // because nobody knows whether the cut is committed: rank 0 would remove its files if it heard
-  // that it is not, and learns by its heartbeat that the generation has ended. Errors are of the
-  // request, or say that the generation is over: rank 0 would meet them again with every cut.
+  // Commits or abandons the cut. Returns the answer to rank 0, or nothing if there must be none
+  // because it isn't known whether the cut is committed: rank 0 would remove its files on hearing
+  // that it is not, and learns from its heartbeat that the generation has ended. Errors are about
+  // the request, or say that the generation is over: rank 0 would meet them again with every cut.
   absl::optional<absl::StatusOr<CommitCutAnswer>> Commit(const CommitCutRequest& request);
 
  private:

@@ -104,7 +104,7 @@ class CutCommitsTest : public ::testing::Test, public CutCommits::Host, public G
     }
     return cuts;
   }
-  // The announcement alone fails.
+  // Makes the announcement fail, and nothing else.
   void FailAnnouncement(const absl::Status& error, bool is_absent) {
     is_absent_ = is_absent;
     before_append_ = [this, error](const RunLogEntry& entry) {
@@ -181,7 +181,7 @@ TEST_F(CutCommitsTest, NothingIsCommittedAfterTheEnd) {
   EXPECT_THAT(Cuts(), IsEmpty());
 }
 
-// Between the check of the files and the append.
+// The end comes between the check of the files and the append.
 TEST_F(CutCommitsTest, NorWhereTheEndOvertakesTheCommit) {
   MakeCut(1);
   disk_.SetOpenHook([this](const std::string&) {
@@ -229,7 +229,7 @@ TEST_F(CutCommitsTest, ACommitOfASupersededCoordinatorIsRefused) {
   EXPECT_EQ(HowEnded().why(), Ending::SUPERSEDED);
 }
 
-// Whatever became of the entry, the end has been told.
+// The end has been reported, whatever became of the entry.
 TEST_F(CutCommitsTest, ACommitThatHasHungIsNotAnsweredAndChangesNothing) {
   const uint64_t wish = Wish(WishRequest::SCALE);
   CommitCutRequest request = LeaveWith(1, wish);

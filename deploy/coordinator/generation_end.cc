@@ -29,7 +29,7 @@ absl::Status GenerationEnd::EndedError() const {
 FailAnswer GenerationEnd::Told() const {
   FailAnswer answer;
   answer.set_state(put_off_.has_value() ? put_off_->state : state_);
-  // A role that exits with 75 hears of FAILED when it is started again.
+  // A role that exits with 75 learns of FAILED when it is started again.
   if (put_off_.has_value() && put_off_->state == FAILED) answer.set_state(RESTARTING);
   *answer.mutable_ending() = put_off_.has_value() ? put_off_->how : ending_;
   return answer;
@@ -84,8 +84,8 @@ void GenerationEnd::EndBy(Ending how) {
 
 void GenerationEnd::EndByLoss(Ending how) {
   how.set_before_ready(state_ == STARTING);
-  // An entry that may be in the log may be a cut, which gives the run its restarts again, or its
-  // end. The next coordinator sees, and judges.
+  // An entry that may be in the log may be the run's end, or a cut, which gives the run its
+  // restarts again. The next coordinator reads the log and decides.
   const bool may_restart =
       before_.restarts_without_cut < before_.max_restarts || uncertain_.has_value();
   const RunState end = host_->IsStopWished() ? STOPPED : may_restart ? RESTARTING : FAILED;
@@ -106,7 +106,8 @@ void GenerationEnd::EndByLoss(Ending how) {
 void GenerationEnd::EndForGood(Ending how) {
   const JobTrial& trial = before_.trial;
   const bool drops = state_ == STARTING && trial.MayBeTheCause(how);
-  // A run in progress goes on as it was; whoever resumes one with another job is told.
+  // A run in progress continues as it was, but whoever resumes one with another job gets the
+  // failure.
   const RunState end = drops && !trial.resumed ? RESTARTING : FAILED;
   if (!drops) return End(FAILED, std::move(how));
   if (has_ended() || PutOff(end, how, &GenerationEnd::EndForGood)) return;
@@ -137,7 +138,7 @@ void GenerationEnd::SetUncertain() {
 bool GenerationEnd::EndUnlessKnown(const absl::Status& error, bool absent) {
   if (absl::IsAlreadyExists(error) || absl::IsAborted(error)) End(RESTARTING, SupersededEnding());
   if (absent) return true;
-  // It does not append any more if the append hung: then the generation has ended already.
+  // If the append hung, no append is under way any more, and the generation has ended already.
   SetUncertain();
   EndByLoss(
       EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
@@ -162,10 +163,10 @@ void GenerationEnd::OnDiskHang(const std::string& hangs) {
 }
 
 void GenerationEnd::OnDropAppended(const absl::Status& status, const Ending& how) {
-  // The append hung, and the generation has ended meanwhile.
+  // The append hung, and the generation ended meanwhile.
   if (!std::exchange(dropping_, false)) return;
   if (status.ok()) return TakePutOffEnd();
-  // Whether or not the entry is in the log, the next generation shows what becomes of the job.
+  // Whether or not the entry is in the log, the next generation will show if the job is dropped.
   put_off_.reset();
   if (absl::IsAlreadyExists(status) || absl::IsAborted(status)) {
     return End(RESTARTING, SupersededEnding());

@@ -2,10 +2,10 @@
 //
 //   STARTING --Begin--> RUNNING --> FINISHED, STOPPED, RESTARTING or FAILED
 //
-// The last four are final, and the first cause is kept. As long as an entry is appended to the
+// The last four are final, and the first cause is kept. While an entry is being appended to the
 // run's log the generation does not end, because the entry may be a cut: that gives the run its
 // restarts again, and less work is lost. An end that comes meanwhile is put off until FinishAppend.
-// It then takes place by what is known by then, unless the entry itself was the end (SetEnd).
+// It is then decided by what is known at that time, unless the entry itself was the end (SetEnd).
 //
 // A job on trial (job_trial.h) that cannot begin is dropped first: the host appends that to the
 // log, and the end follows OnDropAppended.
@@ -25,18 +25,18 @@
 
 namespace satrap {
 
-// Another coordinator has begun a later generation.
+// The ending if another coordinator has begun a later generation.
 Ending SupersededEnding();
 
 class GenerationEnd {
  public:
-  // What it needs of the engine.
+  // What this class needs from the engine.
   class Host {
    public:
     virtual ~Host() = default;
     // Whoever stops a run does not want it to begin again.
     virtual bool IsStopWished() const = 0;
-    // Adds to the text what is lost by going on from the newest cut, and sets the loss.
+    // Adds to the text what is lost if the run continues from the newest cut, and sets the loss.
     virtual void AddLostWork(Ending* how) const = 0;
     // Appends DROPPED to the run's log, and then calls OnDropAppended; not within this call.
     virtual void AppendDropped(const std::string& change, const Ending& how) = 0;
@@ -58,8 +58,8 @@ class GenerationEnd {
   bool has_ended() const { return state_ != STARTING && state_ != RUNNING; }
   // FAILED_PRECONDITION saying how it has ended. REQUIRES: has_ended()
   absl::Status EndedError() const;
-  // What a member hears that has failed. As long as an end is put off that may make the run fail,
-  // RESTARTING in place of FAILED, because the entry may make a restart possible.
+  // The answer to a member that has failed. While an end that may fail the run is put off,
+  // RESTARTING instead of FAILED, because the entry may make a restart possible.
   FailAnswer Told() const;
 
   // Whether it is STARTING, and its job is not being dropped.
@@ -72,32 +72,33 @@ class GenerationEnd {
   // Each does nothing if the generation has ended, and is put off while an entry is appended.
   void End(RunState end, Ending how);
   void EndBy(Ending how);       // for good if no restart cures it (cause_table.h)
-  void EndByLoss(Ending how);   // that a restart may cure; FAILED if none is left
+  void EndByLoss(Ending how);   // a loss that a restart may cure; FAILED if none is left
   void EndForGood(Ending how);  // FAILED, unless the job is on trial; then its change is dropped
-  // As STOPPED without a last cut; what is lost by that is told after the text.
+  // STOPPED without a last cut; adds to the text what is lost by that.
   void EndWithoutLastCut(Ending how);
 
-  // An entry is being appended, which makes `what` true: "CUT is committed"; empty: nothing that
-  // anybody asks about. EndedError() if the generation has ended. REQUIRES: no other is
+  // An entry that makes `what` true is being appended: "CUT is committed"; empty: nothing that
+  // anybody asks about. EndedError() if the generation has ended. REQUIRES: no other append is
+  // under way
   absl::Status BeginAppend(std::string what);
-  // False once the append has hung, and the generation has ended: whatever becomes of the entry is
-  // for the next coordinator to see.
+  // False once the append has hung and the generation has ended. The next coordinator will see what
+  // became of the entry.
   bool appends() const { return appending_.has_value(); }
-  // The entry is the end. It precedes one that is put off. REQUIRES: appends()
+  // The entry is the end, and takes precedence over one that is put off. REQUIRES: appends()
   void SetEnd(RunState end, Ending how);
   // The append has failed with `error`. Returns whether it is known that the entry is not in the
   // log (`absent`). If not, or if another coordinator was faster, the generation ends.
   bool EndUnlessKnown(const absl::Status& error, bool absent);
   // The append is over. Does nothing if appends() is false.
   void FinishAppend();
-  // A file operation does not return, so nothing is waited for any more.
+  // A file operation does not return, so this stops waiting for it.
   void OnDiskHang(const std::string& hangs);
-  // DROPPED with `how` is appended, or is not.
+  // The entry DROPPED with `how` has been appended, or has failed.
   void OnDropAppended(const absl::Status& status, const Ending& how);
 
  private:
   struct PutOffEnd {
-    RunState state;  // that it will have, as far as is known now
+    RunState state;  // the state that it will have, as far as is known now
     Ending how;
     void (GenerationEnd::*end)(Ending how);  // null: End
   };
@@ -112,7 +113,7 @@ class GenerationEnd {
   Ending ending_;
   absl::optional<std::string> appending_;
   bool dropping_ = false;                  // the host appends DROPPED, or will
-  absl::optional<std::string> uncertain_;  // nobody knows whether it is true
+  absl::optional<std::string> uncertain_;  // it is not known whether this is true
   absl::optional<PutOffEnd> put_off_;
 };
 

@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-// The topics that a job reads, and how.
+// The topics that a job reads, and its settings for reading them.
 std::string TopicsText(const JobConfig& job) {
   std::string text;
   for (const TopicInput& stream : TopicInputsOf(job)) {
@@ -33,7 +33,7 @@ JobTrial TrialOf(const RunLog& log, const JobConfig& job) {
   if (before == nullptr) return trial;
   trial.change = JobChangeText(*before, job);
   trial.changes_topics = TopicsText(*before) != TopicsText(job);
-  // Losses since then have begun generations of the same job.
+  // Restarts after losses have begun further generations of the same job: look for the first.
   for (auto entry = log.entries().rbegin(); entry != log.entries().rend(); ++entry) {
     if (!entry->has_generation() || entry->generation().began() == BEGAN_RESTART) continue;
     trial.resumed = entry->generation().began() == BEGAN_RESUME;

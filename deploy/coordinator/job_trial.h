@@ -15,22 +15,22 @@ namespace satrap {
 struct JobTrial {
   // The log does not show yet that a generation of this job has begun to train.
   bool writes_running = false;
-  // The next generation has another job if this one cannot begin: then `change` says, for people,
-  // in which fields this one differs from that; empty: there is none to go back to.
+  // If this generation cannot begin, the next one has another job. `change` then says, for people,
+  // in which fields this job differs from that one; empty: there is no job to go back to.
   std::string change;
-  // Somebody resumed the run with the job, and waits. Otherwise it is that of a `satrap scale` of a
-  // run in progress, which goes on.
+  // Somebody resumed the run with the job, and waits. Otherwise the job comes from a `satrap scale`
+  // of a run in progress, which goes on.
   bool resumed = false;
   // The job reads other topics than the one to go back to, or asks other brokers for them.
   bool changes_topics = false;
 
-  // Whether the change may be why the generation cannot begin, which ends by `how`, and no restart
-  // cures that. A broker that is away would keep the job before from beginning, too, unless that
-  // one asks another.
+  // Whether the change may be why the generation, which ends by `how`, cannot begin, and no restart
+  // cures that. A broker that is away would keep the earlier job from beginning, too, unless that
+  // job asks another broker.
   bool MayBeTheCause(const Ending& how) const;
 };
 
-// Of the newest generation of the log, whose job is `job`. Thread-safe: a function of its
+// The trial of the newest generation of the log, whose job is `job`. Thread-safe: a function of its
 // arguments.
 JobTrial TrialOf(const RunLog& log, const JobConfig& job);
 

@@ -12,8 +12,8 @@ namespace {
 
 using Entry = std::vector<RunLogEntry>::const_reverse_iterator;
 
-// The first entry from `entry` back that is not about a job that was dropped. A generation of such
-// a job that had trained would have told so, by a RUNNING or a cut.
+// The first entry from `entry` back that is not about a dropped job. If a generation of such a job
+// had trained, the log would have a RUNNING or a cut from it.
 Entry BeforeDropped(Entry entry, Entry end) {
   while (entry != end && entry->has_dropped()) {
     ++entry;

@@ -1,4 +1,4 @@
-// What a run loses that goes on from its newest cut: what was trained after it.
+// The work that a run loses if it continues from its newest cut: what was trained after it.
 //
 // Thread-safe: functions of their arguments.
 
@@ -15,20 +15,20 @@
 namespace satrap {
 
 // Whether it is known that no generation before the newest one of `log` has trained after the cut
-// that this one begins from: the run begins, or training was over with that cut, or was left with
-// it for a stop or another size. A change of the job that was dropped since has trained nothing.
-// After any other cut training went on, and nobody knows how far.
+// that this one begins from: either the run begins, or training was over with that cut, or training
+// left with it for a stop or another size. A change of the job that was dropped since then has
+// trained nothing. After any other cut training went on, and it isn't known how far.
 bool NothingWasLostBefore(const RunLog& log);
 
 // What a generation's coordinator knows of its training.
 struct TrainedSince {
   absl::optional<CutEntry> own_cut;  // the newest that this generation has committed
   std::string start_cut;             // the name of the one that it began from; empty: the beginning
-  uint64_t start_step = 0;           // where that is
-  uint64_t step = 0;                 // that rank 0 has told last, which may be a second ago
+  uint64_t start_step = 0;           // the step of that place
+  uint64_t step = 0;                 // the last that rank 0 has reported, maybe a second ago
 };
-// Adds to the text what is lost of it, and from where the run goes on; sets the loss if steps are
-// known to be lost.
+// Adds to the text how much of it is lost, and from where the run goes on; sets the loss if steps
+// are known to be lost.
 void AddLostWork(const TrainedSince& trained, Ending* how);
 
 }  // namespace satrap

@@ -1,20 +1,20 @@
 // The coordinator's process: claims the next generation of the run, serves it, and exits when it is
-// over. The next generation is the next process's.
+// over. The generation after it gets a new process.
 //
-// It exits once every member has been told of the end: with 75 (kExitStartAgain) at once, if the
-// run goes on with the next generation, or if another coordinator has claimed this one; else after
-// the launcher or `satrap status` has had time to ask for the last status, with 1 if the run has
-// failed or the generation could not be claimed, with 0 if it has finished or stopped. A
-// coordinator of a run that has finished before tells those who ask, and exits with 0, too. It
-// leaves the generation's Ending, or its own, where --ending says (common/role/ending.h). One that
-// cannot claim for want of memory, processes or descriptors exits with 75, because they may be
-// there when it is started again.
+// It exits once every member has been told of the end. The code is 75 (kExitStartAgain), at once,
+// if the run goes on with the next generation or another coordinator has claimed this one.
+// Otherwise it first gives the launcher or `satrap status` time to ask for the last status; the
+// code is then 1 if the run has failed or the generation could not be claimed, 0 if it has finished
+// or stopped. A coordinator of a run that had finished before says so to whoever asks, and exits
+// with 0, too. It writes the generation's Ending, or its own, to the file of --ending
+// (common/role/ending.h). One that cannot claim for want of memory, processes or descriptors exits
+// with 75, because they may be there when it is started again.
 //
-// Whatever the reason, it waits up to 2 s for file work that is under way when it is to exit, and
-// as long for the last commit of a group's offsets, and no longer, because a disk or a broker may
-// hang. Then the process ends in the middle of the work, as by SIGKILL, which harms nothing
-// (common/checkpoint/run_log.h); old cuts that it has not removed yet are the next coordinator's to
-// remove.
+// Whatever the reason for the exit, it waits up to 2 s for file work that is under way, and as long
+// for the last commit of a group's offsets, but no longer, because a disk or a broker may hang.
+// Then the process ends in the middle of the work, as by SIGKILL, which harms nothing
+// (common/checkpoint/run_log.h); old cuts that it has not removed yet are left to the next
+// coordinator.
 //
 // Signals. The first SIGTERM asks the run to stop, as it does at any role (role_runtime.h). After a
 // second one, a SIGINT, and any signal after the end it waits for no member.
@@ -60,11 +60,11 @@ namespace {
 
 // How long the coordinator still answers Status after every member knows the end.
 constexpr int64_t kLingerMs = 10000;
-// How long members that do not ask may keep the next generation waiting. Those that come later find
-// its coordinator, which refuses them.
+// How long members that do not ask may keep the next generation waiting. Those that come later
+// reach the next coordinator, which refuses them.
 constexpr int64_t kTellMs = 2000;
-// How long file work that is under way may hold up the exit, and so the next generation. To remove
-// old cuts mostly takes less.
+// How long file work that is under way may delay the exit, and so the next generation. Removing old
+// cuts mostly takes less.
 constexpr int64_t kFileWorkMs = 2000;
 constexpr int64_t kPollMs = 100;
 constexpr int64_t kBrokerMs = 2000;
@@ -81,7 +81,7 @@ sigset_t StopSignals() {
   return signals;
 }
 
-// 0 if no signal came for a while.
+// The next signal; 0 if none comes within kPollMs.
 int NextSignal(const sigset_t& signals) {
   const timespec period = {0, kPollMs * 1000000};
   return std::max(sigtimedwait(&signals, nullptr, &period), 0);
@@ -90,7 +90,7 @@ int NextSignal(const sigset_t& signals) {
 absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t writer) {
   ClaimRequest request;
   ASSIGN_OR_RETURN(request.job, ReadJobToClaim(flags.config, DiskFileSystem()));
-  // The launcher names a cause with --next_job if it could not start the log's job.
+  // With a cause, --next_job means that the launcher could not start the log's job.
   request.drops_change = flags.next_job && !flags.ended.text().empty();
   request.next_job = flags.next_job && !request.drops_change;
   if (!flags.from.empty()) {
@@ -158,10 +158,10 @@ bool WaitForFileWork(const CoordinatorEngine& engine, const Logger& logger) {
 // How the process ends.
 struct Exit {
   int code = 0;
-  absl::optional<Ending> ending;  // to be left; none if the run has finished
+  absl::optional<Ending> ending;  // to be written; none if the run has finished
 };
 
-// Of a generation that has been served.
+// How to exit after serving a generation.
 Exit ExitOf(RunState state, const CoordinatorEngine& engine) {
   const Ending ending = engine.Status().ending();
   if (state == RESTARTING) return {kExitStartAgain, ending};
@@ -170,15 +170,15 @@ Exit ExitOf(RunState state, const CoordinatorEngine& engine) {
   return {};
 }
 
-// Prints why the run has failed, leaves the ending, and returns the exit code.
+// Prints why the run has failed, writes the ending, and returns the exit code.
 int CodeOf(const Exit& exit, const CoordinatorFlags& flags) {
   if (exit.code == kExitFailed) fprintf(stderr, "error: %s\n", exit.ending->text().c_str());
   if (exit.ending.has_value()) LeaveEnding(flags.ending, *exit.ending);
   return exit.code;
 }
 
-// Waits for the last commit of a group's offsets. The next generation, and the message of a
-// failure, do not wait for what only tools look at.
+// Waits for the last commit of a group's offsets. Only tools look at those, so neither the next
+// generation nor the message of a failure waits for it.
 void AwaitBrokers(const CoordinatorEngine& engine, RunState state) {
   const int64_t limit_ms = state == FINISHED || state == STOPPED ? kBrokerMs : 0;
   const int64_t deadline_ms = MonotonicMs() + limit_ms;
@@ -190,7 +190,8 @@ void AwaitBrokers(const CoordinatorEngine& engine, RunState state) {
 absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
   const sigset_t signals = StopSignals();
   CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
-  // A file at its size limit, and a reader of the log that is gone, are errors of the write.
+  // Makes a file at its size limit, or a closed reader of the log, an error of the write instead of
+  // a signal.
   signal(SIGXFSZ, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
 
@@ -243,13 +244,13 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
         "exiting while file work is still under way; nothing is damaged by that, and the next "
         "coordinator of the run finishes what has to be finished");
   } else if (has_topics) {
-    // After the file work, which asks for the commit.
+    // After the file work, because that asks for the commit.
     AwaitBrokers(engine, state);
   }
   // To stop and to destroy these objects is to wait for the disk's thread, for ever if the disk
   // hangs, and for the connections to brokers, which take a second to close.
   if (!disk_is_idle) _exit(CodeOf(exit, flags));
-  // The answers that tell of the end may not be on the wire yet. No broker is waited for here.
+  // The answers that report the end may not be on the wire yet. This does not wait for brokers.
   server->Shutdown(/*deadline_ms=*/200);
   if (has_topics) _exit(CodeOf(exit, flags));
   executor.Stop();
@@ -267,7 +268,7 @@ int RunMain(const std::vector<std::string>& args) {
   const absl::StatusOr<Exit> exit = Run(*flags);
   if (exit.ok()) return CodeOf(*exit, *flags);
   const Ending failure = FailureOf(COORDINATOR, 0, exit.status());
-  // Whoever starts it again judges whether it is the second time.
+  // This process cannot know whether it is the second such end, but whoever starts it again can.
   if (RuleOf(failure).follows != Follows::kRunEndsIfRepeated) {
     return CodeOf({kExitFailed, failure}, *flags);
   }

@@ -11,8 +11,8 @@ namespace satrap {
 namespace {
 
 constexpr Role kMemberRoles[] = {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER};
-// Processes of one index that have registered and of which none was heard. Each is a program that
-// somebody starts again and again; the oldest are dead.
+// The most processes of one index that have registered but were never heard from. Each is a program
+// that somebody starts again and again; the oldest are dead.
 constexpr size_t kMaxRegistered = 64;
 
 }  // namespace
@@ -89,8 +89,8 @@ absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
         sender->member.pid(), " at '", sender->member.address(),
         "', and what the first process held is lost. If both are alive, two were started with the "
         "same --role_index"));
-    // Nobody waits for a process that is most likely dead. If it lives, its next heartbeat tells
-    // it.
+    // Nobody waits to tell a process that is most likely dead. If it lives, its next heartbeat
+    // tells it.
     entry->told = true;
     return absl::OkStatus();
   }
@@ -107,11 +107,12 @@ absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
 absl::optional<Ending> Members::FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us) {
   absl::optional<Ending> silent;
   for (Entry& entry : entries_) {
-    // A heartbeat may have come since, and then none of the stall is that member's.
+    // If a heartbeat has come since, none of the stall counts for that member.
     entry.last_heard_us = std::min(now_us, entry.last_heard_us + stall_us);
     if (now_us - entry.last_heard_us <= timeout_us) continue;
     entry.told = true;
-    // Nobody is lost who was never heard: a copy of Register may outlive its process.
+    // A process that was never heard from cannot be lost: a copy of Register may outlive its
+    // process.
     if (silent.has_value() || !entry.heard()) continue;
     silent = entry.Lost(absl::StrCat(entry.Name(), " (process ", entry.member.pid(),
                                      ") is lost: it sent no heartbeat for ", timeout_us / 1000000,

@@ -1,16 +1,16 @@
-// The processes of one generation: who has registered, who is heard, who is ready.
+// The processes of one generation: which have registered, which are heard from, which are ready.
 //
 // A member is one process, known by its incarnation (RegisterRequest). The first registered process
 // of a role's index that sends a heartbeat is the member. Register alone makes nobody a member,
 // because a late copy of it, from a process that is dead, may arrive at any time; a heartbeat of
 // another registered process under the same index ends the generation: either the member died, with
-// all that it held, or two processes were started with one index, and nobody can tell which.
+// all that it held, or two processes were started with one index, and it is not known which.
 //
-// A process that was started for an earlier generation and registers only now is not told from one
-// of this generation: it holds nothing yet, and may serve as well as any. If there is another one
-// of its index, that costs one restart; then both are told, and each process registers once. The
-// local launcher starts a generation when every process of the last one is dead, so it has none of
-// these.
+// A process that was started for an earlier generation and registers only now is not distinguished
+// from one of this generation: it holds nothing yet, and may serve as well as any. If there is
+// another one of its index, that costs one restart; then both are told, and each process registers
+// once. The local launcher starts a generation only when every process of the last one is dead, so
+// there it cannot happen.
 //
 // Not thread-safe: the coordinator's engine locks.
 
@@ -46,17 +46,17 @@ class Members {
   // the end of the generation if a member has then been silent for longer than `timeout_us`.
   absl::optional<Ending> FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us);
 
-  // "data_loader 0, embedding_ps 1": those that were never heard.
+  // "data_loader 0, embedding_ps 1": the members that were never heard from.
   std::string Unheard() const;
   bool AllReady() const;
 
-  // The member has been told how the run goes on, or exits without being told.
+  // Notes that the member has been told how the run goes on, or exits without being told.
   void SetTold(Role role, uint32_t index);
-  // Whether every member that still sends heartbeats has been told, and every process that has
-  // registered a moment ago.
+  // Whether every member that still sends heartbeats, and every process that registered a moment
+  // ago, has been told.
   bool AllTold() const;
 
-  // The members themselves. REQUIRES: AllReady()
+  // Adds the members. REQUIRES: AllReady()
   void AddTo(HeartbeatAnswer* answer) const;
   void AddTo(StatusAnswer* answer, int64_t now_us) const;
   // The mean over the loaders that know it; 0 if none does.

@@ -1,5 +1,5 @@
 // What people ask of a generation: cuts, a stop, another size. Numbers ascend from 1; a cut that
-// fulfils a wish fulfils all before it.
+// fulfils a wish fulfils all earlier ones.
 //
 // Not thread-safe: the coordinator's engine locks.
 
@@ -18,8 +18,8 @@ namespace satrap {
 class Wishes {
  public:
   // Returns the wish's number. A repeated STOP, and a repeated SCALE with the same job, get the
-  // first one's. FAILED_PRECONDITION if another STOP or SCALE is under way; INVALID_ARGUMENT if a
-  // SCALE changes what must not change of `job`, this generation's.
+  // first one's number. FAILED_PRECONDITION if another STOP or SCALE is under way; INVALID_ARGUMENT
+  // if a SCALE changes something that must not change in `job`, this generation's.
   absl::StatusOr<uint64_t> Add(const WishRequest& request, const JobConfig& job);
 
   // What rank 0 has still to do; nothing if every wish is fulfilled.

@@ -13,17 +13,17 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kPeriodMs = 250;
-// Short, because a death is not noticed meanwhile.
+// Short, because deaths go unnoticed during a call.
 constexpr int64_t kTimeoutMs = 500;
-// A coordinator that has answered and then does not for so long is silent, as for its members; one
-// that has just been started may still read the log of a long run.
+// A coordinator that has answered before counts as silent after this time, as it does for its
+// members. One that has just been started may still be reading the log of a long run.
 constexpr int64_t kSilentMs = kHeartbeatTimeoutMs + 1000;
 constexpr int64_t kFirstAnswerMs = 60000;
 
 }  // namespace
 
 absl::Status CoordinatorWatch::Begin(const std::string& address) {
-  // A channel of its own: one that knows the coordinator before would wait before it tries again.
+  // A new channel: one that knows the coordinator before would wait before it tries again.
   ASSIGN_OR_RETURN(channel_, rpc::GrpcChannel::Create(address, rpc::EndpointOptions()));
   // The run id stays: a coordinator of another run must not answer for this one.
   StatusAnswer fresh;

@@ -1,4 +1,4 @@
-// What the coordinator of the generation that runs has said, and for how long it has been silent.
+// What the coordinator of the running generation has said, and for how long it has been silent.
 //
 // Not thread-safe: for the launcher's main thread.
 
@@ -20,11 +20,11 @@ namespace satrap {
 class CoordinatorWatch {
  public:
   // Watches the coordinator of the next generation, which listens at `address` and has said nothing
-  // yet. Of what others have said only the run's id stays. Errors as GrpcChannel::Create; then
-  // nothing has changed.
+  // yet. Keeps only the run's id from what earlier ones have said. Errors as GrpcChannel::Create;
+  // then nothing has changed.
   absl::Status Begin(const std::string& address);
-  // Asks for its status once, and waits for at most half a second. A later answer than the first
-  // one must be of the same run. REQUIRES: Begin has succeeded; below, too
+  // Asks for its status once, and waits for at most half a second. Answers after the first must be
+  // from the same run. REQUIRES: Begin has succeeded; below, too
   void Ask();
   // Whether it is time to ask again.
   bool IsDue() const;
@@ -32,14 +32,14 @@ class CoordinatorWatch {
   // Makes the wish once. Returns whether it is taken. REQUIRES: as StopRequest::Try
   bool TryStop(StopRequest* stop);
 
-  // The newest answer, or what is known better.
+  // The newest answer, or what SetStatus has put in its place.
   const StatusAnswer& status() const { return status_; }
   RunState state() const { return status_.state(); }
   void SetStatus(StatusAnswer status) { status_ = std::move(status); }
 
-  bool has_answered() const { return has_answered_; }  // this generation's
+  bool has_answered() const { return has_answered_; }  // the coordinator of this generation has
   bool has_run() const { return has_run_; }            // it has said RUNNING
-  bool answers() const { return answers_; }            // it has when it was asked last
+  bool answers() const { return answers_; }            // it has answered the last call
   // It says that its generation is over, and that the run has not ended well.
   bool SaysOver() const { return state() == FAILED || state() == RESTARTING; }
   // It has not answered for longer than it may.
@@ -52,7 +52,7 @@ class CoordinatorWatch {
   bool has_answered_ = false;
   bool has_run_ = false;
   bool answers_ = false;
-  int64_t silent_ms_ = 0;  // for which it has not answered
+  int64_t silent_ms_ = 0;  // for how long it has not answered
   int64_t next_ms_ = 0;
   int64_t over_ms_ = 0;  // when SaysOver was true first; 0: it was not
 };

@@ -11,7 +11,7 @@
 namespace satrap {
 namespace {
 
-// A coordinator that answers Status with `status` to those who ask for its run, or for any.
+// A coordinator that answers Status with `status`, unless the call names another run.
 class FakeCoordinator final : public rpc::Handler {
  public:
   StatusAnswer status;  // changed between calls

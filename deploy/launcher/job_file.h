@@ -13,10 +13,10 @@
 
 namespace satrap {
 
-// Writes `job` into the file at `path` unless it is there. Errors as WriteFileAtomically. If the
-// job is not `required` there, because the log has it, and the file has an older one, that stays:
-// an error is then a warning, which is returned; else an empty text. A full disk must not end a run
-// here.
+// Writes `job` into the file at `path` unless the file has it already. Errors as
+// WriteFileAtomically. But if the job is not `required` there, because the log has it, and the file
+// has an older job, then that stays and the error is returned as the text of a warning: a full disk
+// must not end a run here. The text is empty if there is no warning.
 absl::StatusOr<std::string> WriteJobFile(const std::string& path, const JobConfig& job,
                                          bool required);
 

@@ -36,7 +36,7 @@ constexpr int64_t kTickMs = 100;
 constexpr int64_t kSettleMs = 700;
 // How long roles may take to exit by themselves after FINISHED or STOPPED.
 constexpr int64_t kFinishMs = 20000;
-// How long killed processes may take to be gone: the kernel frees their memory meanwhile.
+// How long killed processes may take to disappear: the kernel frees their memory meanwhile.
 constexpr int64_t kKillMs = 60000;
 // How long a command whose wish to stop was taken in a pause may take to ask for the end.
 constexpr int64_t kTellMs = 2000;
@@ -50,26 +50,27 @@ struct Launcher::Rep {
   absl::Status Begin(const std::string& bin_dir);
   // `drops_change`: the log's job cannot be started, as `next_cause` says.
   absl::Status StartGeneration(bool drops_change = false);
-  // Goes back if the log's job cannot be started here (run_progress.h); returns what to tell.
+  // As StartGeneration, but goes back to the earlier job if the log's cannot be started here
+  // (run_progress.h). Returns what to report.
   absl::StatusOr<std::string> StartGenerationOrGoBack(bool drops_change = false);
   RunEnd Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
              absl::FunctionRef<void(const std::string&)> on_message);
   // Waits until a process ends, a signal comes, or the time is over.
   void WaitForEvent(int64_t ms);
-  // What to do about a signal. Returns the run's end if it is to end at once.
+  // Reacts to a signal. Returns the run's end if it is to end at once.
   absl::optional<RunEnd> OnSignal(int signal,
                                   absl::FunctionRef<void(const std::string&)> on_message);
   // Whether the generation may have trained since the cut that it began from.
   bool MayHaveTrained();
   // Waits until the coordinator says how the generation ended, or for kSettleMs.
   void Settle();
-  // What ended a generation that is over.
+  // The cause of the end. REQUIRES: the generation is over
   Cause FindCauseOfEnd();
   bool IsOver() const;
   bool IsScaled() const;
-  // Whether the end was wished, or the log says that the next generation has another job: then
-  // nothing has failed. True once for each such entry, so that one that never begins is a failure.
-  // REQUIRES: as IsScaled
+  // Whether somebody asked for the end, or the log says that the next generation has another job:
+  // then nothing has failed. True once for each such entry, so that one that never begins is a
+  // failure. REQUIRES: as IsScaled
   bool TakeWish(bool is_new_cut);
   // Kills the generation and brings up the next. Returns the run's end if there is to be none.
   absl::optional<RunEnd> Restart(const Cause& cause,
@@ -77,11 +78,11 @@ struct Launcher::Rep {
   // Waits, and takes a wish to stop meanwhile. Returns the run's end if there is one.
   absl::optional<RunEnd> Pause(int64_t pause_ms, const Ending& last);
   RunEnd Finish(RunEnd::Kind kind);
-  RunEnd EndOf(RunEnd::Kind kind);  // of a run that its coordinator says to have ended so
+  RunEnd EndOf(RunEnd::Kind kind);  // of a run that ended in this way, by its coordinator's word
   RunEnd Failed(std::string message, const Ending& ending = Ending());
-  // `why`: why there is no last cut; empty if none was asked for.
+  // `why`: the reason that there is no last cut; empty if none was asked for.
   RunEnd Interrupted(const std::string& why);
-  // What is lost and how to go on. `saved`: nothing is lost.
+  // What is lost and how to continue. `saved`: nothing is lost.
   std::string Outlook(bool saved) const;
   void EndAll();
 
@@ -93,7 +94,7 @@ struct Launcher::Rep {
   RunProgress progress;             // when the newest generation was started
   uint64_t generations_before = 0;  // in the log when the launcher started
   RestartCount restarts;
-  uint64_t wish_taken = 0;            // the generation of the last one
+  uint64_t wish_taken = 0;            // the generation of the last wish taken
   absl::optional<Ending> next_cause;  // how the generation before the next one ended
   std::vector<RestartTimes> restart_times;
 
@@ -109,7 +110,7 @@ Launcher::Rep::Rep(const JobConfig& first_job, const RunFolder& run_folder,
     : job(first_job), folder(&run_folder), options(launch_options) {}
 
 absl::Status Launcher::Rep::Begin(const std::string& bin_dir) {
-  // First of all: the starter must be forked while there is one thread.
+  // First of all, because the starter must be forked while there is only one thread.
   ASSIGN_OR_RETURN(starter, ProcessStarter::Fork());
   RETURN_IF_ERROR(CheckProcessLimits(/*needs_loopback=*/true));
   generation = std::make_unique<Generation>(starter.get(), folder, bin_dir);
@@ -123,7 +124,7 @@ absl::Status Launcher::Rep::Begin(const std::string& bin_dir) {
 absl::StatusOr<std::string> Launcher::Rep::StartGenerationOrGoBack(bool drops_change) {
   const absl::Status started = StartGeneration(drops_change);
   if (started.ok()) return "";
-  // That is no fault of the job; and who names a cut does not want another one.
+  // A shortage is not the job's fault; and whoever names a cut does not want another one.
   const bool names_cut = !options.from_cut.empty() && progress.generation == generations_before;
   if (ShortageOf(started) != Shortage::kNone || names_cut) return started;
   ASSIGN_OR_RETURN(const std::string why, GoBack(started, job, &progress));
@@ -145,7 +146,7 @@ absl::Status Launcher::Rep::StartGeneration(bool drops_change) {
       absl::StrCat("--config=", folder->JobPath()),
       absl::StrCat("--listen=", generation->coordinator_address()),
   };
-  // Whoever resumes a run asks for a job, whatever ended the try before.
+  // Whoever resumes a run asks for a job, whatever ended the previous attempt.
   if (next_cause.has_value() && !is_next_job) AddFlagsOf(*next_cause, &flags);
   if (is_next_job && !options.from_cut.empty()) {
     flags.push_back(absl::StrCat("--from=", options.from_cut));
@@ -190,14 +191,14 @@ absl::optional<RunEnd> Launcher::Rep::OnSignal(
 
 void Launcher::Rep::Settle() {
   const int64_t deadline_ms = MonotonicMs() + kSettleMs;
-  // These two states alone leave open what the end of a process means.
+  // Only in these two states is it open what the end of a process means.
   while ((watch.state() == STARTING || watch.state() == RUNNING) && MonotonicMs() < deadline_ms) {
     if (!generation->Reap().ok() || generation->coordinator().ended) break;
     watch.Ask();
     WaitForEvent(20);
   }
-  // For those that end because of the first one. It must be before signals are sent: exits after
-  // those say nothing.
+  // Wait for the roles that end because of the first one. This must come before signals are sent:
+  // exits after those say nothing.
   if (watch.state() == FAILED) generation->WaitForRoles(kSettleMs).IgnoreError();
 }
 
@@ -240,7 +241,7 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   }
   progress = *read;
   if (progress.result.has_value()) {
-    // The coordinator died between the last entry of the log and telling of it.
+    // The coordinator died between the last entry of the log and reporting it.
     StatusAnswer finished = watch.status();
     finished.set_state(FINISHED);
     *finished.mutable_result() = *progress.result;
@@ -260,7 +261,7 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   } else {
     const absl::Status end =
         absl::FailedPreconditionError(absl::StrCat(cause.full, pause.status().message()));
-    // What no restart cures may be the fault of a job that has not run yet.
+    // An end that no restart cures may be the fault of a job that has not run yet.
     const auto went_back = restarts.repeated() ? GoBack(end, job, &progress) : end;
     if (!went_back.ok()) return Failed(std::string(end.message()), cause.ending);
     on_message(*went_back);
@@ -275,7 +276,7 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   absl::optional<RunEnd> end = Pause(pause_ms, cause.ending);
   if (end.has_value()) return end;
   const auto dropped = StartGenerationOrGoBack(drops_change);
-  // A starter that was lost is replaced, and what is short may be there again.
+  // A starter that was lost is replaced, and memory, processes or descriptors may be there again.
   if (ShortageOf(dropped.status()) != Shortage::kNone || absl::IsAborted(dropped.status())) {
     return Restart(CauseOf(dropped.status()), on_message);
   }
@@ -289,7 +290,7 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
 absl::optional<RunEnd> Launcher::Rep::Pause(int64_t pause_ms, const Ending& last) {
   const int64_t resume_ms = MonotonicMs() + pause_ms;
   std::unique_ptr<PauseServer> server;
-  // Where it cannot be started, the next coordinator takes the wish.
+  // If the server cannot be started, the next coordinator takes the wish.
   if (pause_ms > 0) server = PauseServer::ForRun(*generation, watch.status(), last, progress);
   while (MonotonicMs() < resume_ms) {
     WaitForEvent(std::clamp<int64_t>(resume_ms - MonotonicMs(), 0, kTickMs));
@@ -305,8 +306,8 @@ absl::optional<RunEnd> Launcher::Rep::Pause(int64_t pause_ms, const Ending& last
   return absl::nullopt;
 }
 
-// Nothing of value is lost by SIGKILL: what counts is on the disk, and a role that gets SIGTERM
-// asks for a last cut first.
+// SIGKILL loses nothing of value: everything that counts is on the disk, and a role that gets
+// SIGTERM would first ask for a last cut.
 void Launcher::Rep::EndAll() {
   if (generation == nullptr || generation->AllEnded()) return;
   generation->End(SIGKILL, kKillMs).IgnoreError();
@@ -321,7 +322,7 @@ std::string Launcher::Rep::Outlook(bool saved) const {
 RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
   // A run that was stopped while it was starting leaves roles that still load: they save nothing.
   const bool roles_end = kind == RunEnd::FINISHED || watch.has_run();
-  // If the starter is lost, so are the roles, and the run's end is known all the same.
+  // If the starter is lost, so are the roles, but the run's end is known all the same.
   if (roles_end) generation->WaitForRoles(kFinishMs).IgnoreError();
   for (const RoleProcess& process : generation->processes()) {
     if (!roles_end || process.role == COORDINATOR || process.ended_well() || process.was_killed()) {
@@ -332,7 +333,7 @@ RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
                            : absl::StrCat(process.name, " did not end by itself; its log is ",
                                           ShownPath(process.log_path)));
   }
-  // For the loaders' final counts.
+  // Fetches the loaders' final counts.
   if (!generation->coordinator().ended) watch.Ask();
   EndAll();
   return EndOf(kind);
@@ -357,7 +358,7 @@ RunEnd Launcher::Rep::Failed(std::string message, const Ending& ending) {
   end.message = std::move(message);
   end.ending = ending;
   EndAll();
-  // If the newest cut is the trouble, the message says what to do instead.
+  // If the newest cut is the problem, the message says what to do instead.
   if (ending.advice() == Ending::RESUME) end.outlook = Outlook(/*saved=*/false);
   end.warnings = std::move(warnings);
   return end;
@@ -407,7 +408,7 @@ RunEnd Launcher::Rep::Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status
     if (watch.state() == STOPPED) {
       return Finish(signals.first() != 0 ? RunEnd::INTERRUPTED : RunEnd::STOPPED);
     }
-    // The next generation would begin where the newest cut is, and could save nothing more.
+    // The next generation would begin at the newest cut, so it could save nothing more.
     if (stop.begun() && cause.has_value()) {
       // Processes that end because the run is over may be noticed before its last word.
       if (!generation->coordinator().ended) watch.Ask();
@@ -460,7 +461,7 @@ const std::vector<RestartTimes>& Launcher::restart_times() const { return rep_->
 std::string Launcher::LateSignalText() {
   rep_->signals.Take();
   if (rep_->signals.first() == 0) return "";
-  // It may have come before the run's end or after it: nobody saw which was first.
+  // The signal may have come before the run's end or after it: nobody saw which was first.
   return absl::StrCat(strsignal(rep_->signals.first()), kCameTooLate);
 }
 

@@ -3,19 +3,20 @@
 //
 // A generation ends when one of its processes ends, when the coordinator says RESTARTING, or when
 // the coordinator is silent. Then the launcher kills all of its processes at once and starts the
-// next, as many of each role as the job of the newest GENERATION in the run's log asks for. It
-// pauses before, and after `max_restarts` restarts without a cut between the run ends
-// (restart_count.h); in a pause it takes a wish to stop (pause_server.h). It also ends when two
-// generations in a row end, before they are ready, by what no restart cures, when the coordinator
-// says FINISHED, FAILED or STOPPED, and when a coordinator cannot begin (exit code 1). In every
-// case no process is left. If the launcher itself is killed, the kernel kills them.
+// next, with as many of each role as the job of the newest GENERATION in the run's log asks for. It
+// pauses first (restart_count.h); in a pause it takes a wish to stop (pause_server.h). The run ends
+// after `max_restarts` restarts without a cut between them, when two generations in a row end,
+// before they are ready, from something that no restart cures, when the coordinator says FINISHED,
+// FAILED or STOPPED, and when a coordinator cannot begin (exit code 1). In every case no process is
+// left. If the launcher itself is killed, the kernel kills them.
 //
 // SIGINT, SIGTERM, SIGHUP and SIGQUIT ask it to stop: the first one makes a training take a last
 // cut, within `stop_seconds` (stop_request.h); the second one ends all processes at once. A run
 // that takes no cuts, or whose generation has not begun, ends at the first. SIGHUP and SIGQUIT stay
 // ignored if they were ignored when it started.
 //
-// A full disk does not end a run by what the launcher writes: a log, or the job's file for people.
+// If the launcher cannot write a log, or the job's file for people, on a full disk, the run goes
+// on.
 //
 // Not thread-safe: everything is for the main thread. These signals are blocked in it for as long
 // as the launcher lives.
@@ -40,7 +41,7 @@
 namespace satrap {
 
 struct LaunchOptions {
-  // The job is that of the run's next generation, in place of the job in the log.
+  // The job is that of the run's next generation, instead of the job in the log.
   bool next_job = false;
   // The cut that the next generation begins from, as the coordinator takes it; empty: the newest.
   std::string from_cut;
@@ -49,7 +50,7 @@ struct LaunchOptions {
 struct RunEnd {
   enum Kind {
     FINISHED,
-    STOPPED,    // on the wish of `satrap stop`, after a last cut
+    STOPPED,    // as `satrap stop` asked, after a last cut
     DISMISSED,  // `on_status` of Wait returned false
     FAILED,
     INTERRUPTED,
@@ -64,10 +65,9 @@ struct RunEnd {
   std::vector<std::string> warnings;
 };
 
-// Of the beginning of a generation after the first that the launcher starts, in ms of Unix time, as
-// in logs.
+// When a generation after the first that the launcher starts began, in ms of Unix time, as in logs.
 struct RestartTimes {
-  int64_t seen_unix_ms = 0;     // the generation before is over
+  int64_t seen_unix_ms = 0;     // the end of the generation before was noticed
   int64_t ended_unix_ms = 0;    // all its processes have ended
   int64_t started_unix_ms = 0;  // all processes of the new one are started
 };
@@ -88,20 +88,21 @@ class Launcher {
 
   // Waits for the run's end and then ends all processes. `on_status` gets the coordinator's status
   // a few times a second; when it returns false the run ends as DISMISSED. `on_message` gets one
-  // message for each restart; one when a signal asks the run to stop, which says what it waits for,
-  // and one more when that is over.
+  // message for each restart. When a signal asks the run to stop it gets one that says what the
+  // launcher waits for, and one more when that is over.
   // REQUIRES: called once
   RunEnd Wait(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
               absl::FunctionRef<void(const std::string&)> on_message);
 
-  // Sends a signal to a process, to test recovery; for `on_status`. NOT_FOUND if it does not run.
+  // Sends a signal to a process, to test recovery; may be called in `on_status`. NOT_FOUND if the
+  // process does not run.
   absl::Status Signal(Role role, int index, int signal);
   const std::string& run_dir() const;
-  // In order.
+  // In the order of the restarts.
   const std::vector<RestartTimes>& restart_times() const;
 
-  // What to tell of a signal that asked a run to stop, and the run has finished all the same; empty
-  // if none came until now. REQUIRES: Wait returned FINISHED
+  // What to report about a signal that asked the run to stop although the run then finished; empty
+  // if none has come so far. REQUIRES: Wait returned FINISHED
   std::string LateSignalText();
 
   // The process that starts the others, for tests.

@@ -56,7 +56,7 @@ TEST_F(LauncherTest, EachDeathIsOneMessageAndOneRestartUntilThereAreTooMany) {
   ExpectNobodyIsLeft();
 }
 
-// No coordinator was told of it: the role has not even registered.
+// No coordinator heard of the failure: the role has not even registered.
 TEST_F(LauncherTest, WhatNoRestartCuresEndsTheRunAtTheSecondTimeBeforeReady) {
   job_.set_max_restarts(9);
   SetProgram("embedding_ps",
@@ -80,7 +80,7 @@ TEST_F(LauncherTest, WhatNoRestartCuresEndsTheRunAtTheSecondTimeBeforeReady) {
 
 TEST_F(LauncherTest, TheExitOfAnOldGenerationIsNotThatOfTheNext) {
   job_.set_max_restarts(1);
-  // All but the killed one end in the same moment, by the SIGKILL of the launcher.
+  // All others end at the same moment, by the launcher's SIGKILL.
   SetProgram("data_loader", "[ $life = 1 ] && exec sleep 60; sleep 1; exit 4");
   const RunEnd end = Run([&] { kill(pids_["nn_worker1"], SIGKILL); });
   ASSERT_THAT(messages_, SizeIs(1));
@@ -137,7 +137,7 @@ TEST_F(LauncherTest, ACutStartsTheCountOfRestartsAgain) {
     EXPECT_THAT(message, Not(HasSubstr(" s generation")));
 }
 
-// Another size was wished, and the coordinator could not write it into the log.
+// Somebody asked for another size, but the coordinator could not write it into the log.
 TEST_F(LauncherTest, AGenerationThatLeftWithItsCutHasNotFailed) {
   job_.set_max_restarts(0);
   AppendGeneration(1);
@@ -193,7 +193,7 @@ TEST_F(LauncherTest, TheNextGenerationHasTheProcessesOfTheNewestJobOfTheLog) {
   ExpectNobodyIsLeft();
 }
 
-// As with a size that wants cards where the programs were built without CUDA.
+// Happens, for example, with a size that wants cards where the programs were built without CUDA.
 TEST_F(LauncherTest, ASizeThatCannotBeStartedIsDroppedAndTheRunGoesOnAsItWas) {
   AppendGeneration(1);
   CommitCut(1, 1, 100);
@@ -227,19 +227,19 @@ TEST_F(LauncherTest, ASizeThatCannotBeStartedIsDroppedAndTheRunGoesOnAsItWas) {
   ExpectNobodyIsLeft();
 }
 
-// What a SCALE_ANNOUNCED, or a claim with that size, adds to the log.
+// The entry that SCALE_ANNOUNCED, or a claim with that size, adds to the log.
 std::string GenerationText(int number, const std::string& began, const JobConfig& job) {
   return "generation { generation: " + std::to_string(number) + " began: " + began +
          " cut: 'cut_0001_000001' job { " + job.ShortDebugString() + " } }";
 }
 
-// The log's entries as real coordinators append them.
+// The test appends the log's entries as real coordinators do.
 TEST_F(LauncherTest, ASizeThatLacksMemoryTwiceIsDroppedAndTheRunGoesOnAsItWas) {
   job_.set_max_restarts(9);
   AppendGeneration(1);
   CommitCut(1, 1, 100);
   ScriptCoordinator("state: RUNNING generation: 1");
-  // The second process of the larger size alone finds no memory.
+  // Only the second process of the larger size finds no memory.
   SetProgram("embedding_ps",
              "[ $index = 0 ] && exec sleep 60\n"
              "echo \"why: MEMBER_FAILED kind: NO_MEMORY origin { role: EMBEDDING_PS index: 1 } "
@@ -278,8 +278,8 @@ TEST_F(LauncherTest, ASizeThatLacksMemoryTwiceIsDroppedAndTheRunGoesOnAsItWas) {
   ExpectNobodyIsLeft();
 }
 
-// The log goes on saying that the size is announced: what ends its generations must not count as a
-// wish again and again, or the run would be restarted for ever without a pause.
+// The log continues to say that the size is announced. The ends of its generations must not count
+// as a wish each time, or the run would be restarted for ever without a pause.
 TEST_F(LauncherTest, AnAnnouncedSizeThatCannotBeStartedIsOneWishAndThenAFailure) {
   job_.set_max_restarts(0);
   AppendGeneration(1);
@@ -288,7 +288,7 @@ TEST_F(LauncherTest, AnAnnouncedSizeThatCannotBeStartedIsOneWishAndThenAFailure)
   JobConfig wanted = job_;
   wanted.mutable_embedding_ps()->set_replicas(2);
   on_message_ = [&] {
-    // The starter opens nothing any more, so no process of the new size starts.
+    // The starter can open no more files, so no process of the new size starts.
     const rlimit no_more = {3, 3};
     ASSERT_EQ(prlimit(launcher_->starter_pid(), RLIMIT_NOFILE, &no_more, nullptr), 0);
   };
@@ -336,7 +336,7 @@ TEST_F(LauncherTest, ASizeThatItsCoordinatorHasDroppedIsOneWishAndThenAFailure) 
   ExpectNobodyIsLeft();
 }
 
-// Whoever names a cut is not taken back to another job, which would begin from another cut.
+// A resume that names a cut is not taken back to another job, which would begin from another cut.
 TEST_F(LauncherTest, AResumeFromACutWithAJobThatCannotBeStartedDropsNothing) {
   AppendGeneration(1);
   CommitCut(1, 1, 100);
@@ -439,13 +439,13 @@ TEST_F(LauncherTest, ADamagedLogEndsTheRunAndIsNamed) {
                                  HasSubstr("/run/log/00000001 is damaged")));
 }
 
-// Of processes whose parent is gone. They are reaped by nobody in some containers, and a zombie
-// runs no more.
+// Expects that none of these processes, whose parent is gone, runs. In some containers nobody reaps
+// them, but a zombie does not run any more.
 void ExpectNoneRuns(const std::map<std::string, pid_t>& pids) {
   for (const auto& [name, pid] : pids) {
     while (kill(pid, 0) == 0) {
-      // Not ContentOf: the process may go while its file is read, and only getline takes that
-      // calmly.
+      // Not ContentOf: the process may disappear while its file is read, which only getline
+      // tolerates.
       std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
       std::string stat;
       std::getline(file, stat);

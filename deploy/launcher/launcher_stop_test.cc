@@ -26,18 +26,18 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using Clock = std::chrono::steady_clock;
 
-// How a generation ends after a last cut.
+// The ending of a generation that stopped after a last cut.
 const std::string kStopped = "ending { why: ASKED loss: NOTHING text: 'stopped after a cut' }";
 
 class LauncherStopTest : public LauncherTest {
  protected:
-  // A training in its first generation. Its coordinator answers Status with `status`, and refuses
-  // wishes.
+  // Sets up a training in its first generation. Its coordinator answers Status with `status`, and
+  // refuses wishes.
   void ScriptTraining(const std::string& status = "state: RUNNING generation: 1") {
     AppendGeneration(1);
     ScriptCoordinator(status);
   }
-  // The coordinator takes the next wish; from then on the training is at step 7.
+  // Lets the coordinator take the next wish; after that the training is at step 7.
   void TakeNextWish() { SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish"); }
   // Runs until the end; a signal comes with the first status. `watch` sees each status after that.
   RunEnd RunAndSignal(
@@ -49,7 +49,7 @@ class LauncherStopTest : public LauncherTest {
                  return true;
                });
   }
-  // The run takes its last cut, and all roles end.
+  // Lets the run take its last cut, and all roles end.
   void StopRun(int signal) {
     CommitCut(1, 1, 7);
     SetStatus("state: STOPPED generation: 1 train { step: 7 } " + kStopped);
@@ -139,7 +139,8 @@ TEST_F(LauncherStopTest, TheSecondSignalEndsTheRunAtOnce) {
   ExpectNobodyIsLeft();
 }
 
-// As timeout(1) does: to the process, and to its group. (stop_signals_test.cc has more of this.)
+// The signal goes to the process and to its group, as from timeout(1). (stop_signals_test.cc has
+// more of this.)
 TEST_F(LauncherStopTest, ASignalThatIsSentTwiceAtOnceIsOne) {
   for (const int signal : {SIGTERM, SIGINT}) {
     if (signal == SIGINT) {
@@ -195,7 +196,7 @@ TEST_F(LauncherStopTest, ADeathRightAfterTheLastCutWasCommittedLosesNothing) {
   ExpectNobodyIsLeft();
 }
 
-// The run was stopped before and resumed, and has trained since.
+// The run was stopped before, then resumed, and has trained since then.
 TEST_F(LauncherStopTest, ALastCutOfAnEarlierGenerationDoesNotSaveTheWorkOfThisOne) {
   job_.set_max_restarts(5);
   AppendGeneration(1);
@@ -297,7 +298,7 @@ TEST_F(LauncherStopTest, AGenerationThatHasNotBegunIsStoppedAtOnce) {
   ExpectNobodyIsLeft();
 }
 
-// What is told of it is true whether it came before the run's end, as here, or after.
+// The text is true whether the signal came before the run's end, as here, or after.
 TEST_F(LauncherStopTest, ARunMayFinishAlthoughASignalHasAskedItToStop) {
   ScriptTraining();
   std::string late;
@@ -351,7 +352,7 @@ TEST_F(LauncherStopTest, ADamagedNewestCutIsNotToldAsThePlaceToGoOnFrom) {
                                  HasSubstr(" --from CUT`"), Not(HasSubstr("goes on from"))));
 }
 
-// The quick look at the cut sees nothing, but a role that loaded it has said what to do.
+// The quick check of the cut finds nothing, but a role that loaded it has said what to do.
 TEST_F(LauncherStopTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {
   ScriptTraining(
       "state: FAILED generation: 1 ending { origin { role: EMBEDDING_PS index: 0 } "

@@ -115,7 +115,7 @@ TEST_F(LauncherTest, ASignalEndsARunThatTakesNoCutAtOnce) {
   }
 }
 
-// As under nohup.
+// nohup ignores it, for example.
 TEST_F(LauncherTest, AHangupThatIsIgnoredStaysIgnored) {
   const sighandler_t before = std::signal(SIGHUP, SIG_IGN);
   const std::string hung_up = dir_ + "/hung_up";
@@ -130,7 +130,7 @@ TEST_F(LauncherTest, AHangupThatIsIgnoredStaysIgnored) {
   EXPECT_THAT(end.message, HasSubstr("data_loader 0 exited with code 3"));
 }
 
-// As on a disk that is full: this process can write no byte more.
+// As on a full disk, this process cannot write another byte.
 TEST_F(LauncherTest, ALauncherThatCannotWriteRestartsItsRun) {
   job_.set_max_restarts(1);
   const sighandler_t before = std::signal(SIGXFSZ, SIG_IGN);
@@ -140,8 +140,8 @@ TEST_F(LauncherTest, ALauncherThatCannotWriteRestartsItsRun) {
   SetProgram("data_loader", "[ $life = 1 ] && exec sleep 60; exit 4");
   AppendGeneration(1);
   const RunEnd end = Run([&] {
-    // The run is scaled at the same time, so that the file of the job would change. (The entry is
-    // one of an older build.)
+    // The run is scaled at the same time, so that the file of the job would change. (The entry has
+    // the form that an older build wrote.)
     AppendToLog("generation { generation: 2 cause: 'scale' job { name: 'new' max_restarts: 1 } }");
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
     kill(pids_["embedding_ps0"], SIGKILL);
@@ -154,7 +154,7 @@ TEST_F(LauncherTest, ALauncherThatCannotWriteRestartsItsRun) {
               ElementsAre(HasSubstr("job.textproto: File too large; it shows an older job")));
 }
 
-// Its coordinator would take the old job for the new one.
+// Its coordinator would mistake the old job for the new one.
 TEST_F(LauncherTest, AResumedJobThatCannotBeWrittenIsNotStarted) {
   AppendGeneration(1);
   ASSERT_TRUE(WriteFileAtomically(folder_->JobPath(), "name: 'old'\n").ok());
@@ -172,7 +172,7 @@ TEST_F(LauncherTest, AResumedJobThatCannotBeWrittenIsNotStarted) {
   EXPECT_THAT(launcher.status().message(), HasSubstr("job.textproto: File too large"));
 }
 
-// The process that writes it has it open, and goes on with an empty one.
+// The process that writes the log still has it open, and continues in an empty one.
 TEST_F(LauncherTest, ALogThatHasBecomeTooLongIsCutWhileTheRunGoesOn) {
   ScriptCoordinator("state: RUNNING");
   const std::string log = dir_ + "/run/logs/embedding_ps_0.log";
@@ -210,7 +210,7 @@ TEST_F(LauncherTest, WithoutTheProgramForCardsNothingIsStarted) {
             HasSubstr("run ./setup cuda, and build it again")));
   EXPECT_THAT(launcher.status().message(), Not(HasSubstr("on the CPU")));
   EXPECT_FALSE(fs::exists(dir_ + "/coordinator0.args"));
-  // A model can be scored elsewhere.
+  // A model can be scored on another device.
   job_.set_action(JobConfig::EVALUATE);
   EXPECT_THAT(Launcher::Start(job_, *folder_, dir_ + "/bin").status().message(),
               HasSubstr("build it again; or score on the CPU: --set nn_worker.device=CPU"));

@@ -1,5 +1,6 @@
 // Words in logs, in statuses and in the run's log decide nothing: the launcher goes by endings
-// (common/role/ending.h), exit codes and signals. What a role could not leave is not guessed.
+// (common/role/ending.h), exit codes and signals. It does not guess what a role was unable to
+// write.
 
 #include <string>
 
@@ -18,7 +19,7 @@ using ::testing::SizeIs;
 
 class LauncherWordsTest : public LauncherTest {
  protected:
-  // A training with a cut at step 7, whose coordinator answers with `status`.
+  // Runs a training with a cut at step 7, whose coordinator answers with `status`.
   RunEnd RunTraining(const std::string& status) {
     AppendGeneration(1);
     CommitCut(1, 1, 7);

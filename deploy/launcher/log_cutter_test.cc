@@ -13,7 +13,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Files whose cut takes until it is allowed to end. It may outlive the test, as the thread does.
+// Files whose cuts do not end before Release, if `hang`. An object may outlive the test, as the
+// thread does.
 class Files {
  public:
   explicit Files(bool hang) : hangs_(hang) {}

@@ -14,7 +14,7 @@ namespace satrap {
 namespace {
 
 constexpr rpc::Method kMethods[] = {kStatus, kWish};
-// For an answer that is on its way.
+// Time for an answer that is on its way.
 constexpr int64_t kDrainMs = 200;
 
 }  // namespace
@@ -93,7 +93,7 @@ void PauseServer::Handle(const rpc::Method& method, rpc::Message request, rpc::C
       status = status_;
     }
     respond(rpc::MessageOf(status));
-    // After the answer, because the server closes once somebody was told.
+    // After the answer, because the server closes once a client has seen STOPPED.
     if (status.state() != STOPPED) return;
     MutexLock lock(&mutex_);
     told_ = true;

@@ -1,7 +1,7 @@
-// A PauseServer answers in the place of the coordinator while a run stands between two generations,
-// at the coordinator's address: Status, and the wish to stop, which it takes. So `satrap stop`
-// reaches a run that is restarted again and again, of which hardly ever a coordinator is there to
-// be asked. It refuses other wishes, and other calls.
+// While a run pauses between two generations, a PauseServer answers at the coordinator's address
+// instead of the coordinator: Status, and the wish to stop, which it takes. So `satrap stop`
+// reaches even a run that is restarted again and again and hardly ever has a coordinator to ask. It
+// refuses other wishes, and other calls.
 //
 // Thread-safe.
 
@@ -24,8 +24,8 @@ namespace satrap {
 
 class PauseServer final : public rpc::Handler {
  public:
-  // Listens at `address` and answers Status with `status`; from the first wish to stop on as
-  // STOPPED with `stopped`. Errors as GrpcServer::Start. REQUIRES: no coordinator listens there
+  // Listens at `address` and answers Status with `status`, but after the first wish to stop with
+  // STOPPED and `stopped`. Errors as GrpcServer::Start. REQUIRES: no coordinator listens there
   static absl::StatusOr<std::unique_ptr<PauseServer>> Start(const std::string& address,
                                                             StatusAnswer status, Ending stopped);
   // As Start, for a run that goes on after `last`; `status` and `progress` as for LossText. Null if
@@ -53,7 +53,7 @@ class PauseServer final : public rpc::Handler {
   Ending stopped_ GUARDED_BY(mutex_);
   bool stop_wished_ GUARDED_BY(mutex_) = false;
   bool told_ GUARDED_BY(mutex_) = false;
-  std::unique_ptr<rpc::GrpcServer> server_;  // last, so that it goes first
+  std::unique_ptr<rpc::GrpcServer> server_;  // last, so that it is destroyed first
 };
 
 }  // namespace satrap

@@ -20,7 +20,7 @@ class PauseServerTest : public ::testing::Test {
     status.set_state(RESTARTING);
     *status.mutable_ending() = EndingOf(Ending::MEMBER_LOST, "embedding_ps 0 is lost");
     Ending stopped = EndingOf(Ending::ASKED, "stopped on request between two generations");
-    // A free port; the server does not tell which it has.
+    // A free port; the PauseServer does not say which one it has.
     const auto any = rpc::GrpcServer::Start("127.0.0.1:0", rpc::EndpointOptions(), {});
     ASSERT_TRUE(any.ok()) << any.status();
     address_ = (*any)->address();
@@ -90,7 +90,7 @@ TEST_F(PauseServerTest, ServesNothingElse) {
   EXPECT_FALSE(Client().Fail(NN_WORKER, 0, absl::InternalError("x")).ok());
 }
 
-// The next coordinator listens there.
+// The next coordinator must be able to listen there.
 TEST_F(PauseServerTest, TheAddressIsFreeOnceItIsGone) {
   server_.reset();
   const auto next = rpc::GrpcServer::Start(address_, rpc::EndpointOptions(), {});

@@ -2,7 +2,7 @@
 //
 // One attempt is not enough: on a loaded machine the coordinator answers late, and while the run
 // changes its size it refuses. So the wish is made again until it is taken or `stop_seconds` are
-// over. The coordinator takes repeated wishes to stop for one.
+// over. The coordinator treats repeated wishes to stop as one.
 //
 // Not thread-safe: for the launcher's main thread.
 
@@ -18,7 +18,7 @@ namespace satrap {
 
 class StopRequest {
  public:
-  // The time runs from here. REQUIRES: !begun()
+  // Starts the clock of `stop_seconds`. REQUIRES: !begun()
   void Begin(double stop_seconds);
   // Makes the wish once, to the run `run_id`, and waits for at most `timeout_ms` for the answer.
   // Returns taken(). REQUIRES: begun() and !taken()
@@ -27,7 +27,7 @@ class StopRequest {
   bool begun() const { return deadline_ms_ != 0; }
   // The coordinator lets the run end with a last cut.
   bool taken() const { return taken_; }
-  // It has begun, and the time is over.
+  // Whether it has begun and the time is over.
   bool IsLate() const;
   // Why there is no last cut. REQUIRES: IsLate()
   std::string LateText() const;

@@ -34,7 +34,7 @@ std::string Text(const LabelTargets& targets, const LabelRange& all) {
   return "";
 }
 
-// Counts grow all the time. That there are two labels is enough to say that they are equal.
+// Drops counts, because they always grow. Two labels are enough to say that all are equal.
 std::string WithoutCounts(LoaderProgress kept) {
   for (LabelRange& range : *kept.mutable_labels()) {
     range.set_count(std::min<uint64_t>(range.count(), 2));
@@ -69,7 +69,7 @@ void DataWarnings::Restore(const LoaderProgress& kept) {
 LoaderProgress DataWarnings::Kept() const {
   LoaderProgress kept;
   kept.mutable_warnings()->Assign(warnings_.begin(), warnings_.end());
-  // Ranges that lack the beginning would be taken for those of all.
+  // Ranges that lack the beginning would be mistaken for those of all labels.
   if (since_begin_) {
     const std::vector<LabelRange> all = AllLabels();
     kept.mutable_labels()->Assign(all.begin(), all.end());
@@ -105,7 +105,7 @@ std::vector<std::string> DataWarnings::EqualLabels(const JobConfig& job) const {
   std::vector<std::string> warnings;
   const std::vector<LabelTargets> targets = LabelTargetsOf(job);
   for (size_t i = 0; i < std::min(all.size(), targets.size()); ++i) {
-    // Of one label nothing can be said.
+    // Nothing can be said about a single label.
     if (all[i].count() < 2) continue;
     std::string text = Text(targets[i], all[i]);
     if (!text.empty()) warnings.push_back(std::move(text));

@@ -1,5 +1,5 @@
-// What the loaders of a run have told about its data, over all generations: those that this command
-// has seen, and what commands before it have kept in the run's folder.
+// What the loaders of a run have reported about its data, over all generations: those that this
+// command has seen, and those that earlier commands have saved in the run's folder.
 //
 // Not thread-safe.
 
@@ -19,23 +19,23 @@ namespace satrap {
 
 class DataWarnings {
  public:
-  // `since_begin`: this command, or it and those before it, have seen the run from its beginning.
-  // Only then is something said of all labels.
+  // `since_begin`: this command, together with those before it, has seen the run from its
+  // beginning. Only then are there warnings about all labels.
   explicit DataWarnings(bool since_begin = true) : since_begin_(since_begin) {}
 
-  // Goes on from what an earlier command has kept.
+  // Continues from what an earlier command has saved.
   void Restore(const LoaderProgress& kept);
-  // What a later command needs: warnings and, of each LABEL column, the range of all its labels.
+  // What a later command needs: the warnings, and the range of all labels of each LABEL column.
   LoaderProgress Kept() const;
-  // Whether there is something to keep that there was not at the last call, or at Restore: more
-  // labels alone are no news.
+  // Whether there is something new to save since the last call or Restore. More labels alone are
+  // not news.
   bool HasNews();
 
-  // The warnings of loaders that no status before has had.
+  // The warnings of loaders that no earlier status had.
   std::vector<std::string> TakeNew(const StatusAnswer& status);
 
-  // All so far and, of a run that has been seen from its beginning, what its training labels give
-  // nothing to learn. REQUIRES: the job is validated
+  // All warnings so far and, if the run has been seen from its beginning, those about training
+  // labels from which nothing can be learned. REQUIRES: the job is validated
   std::vector<std::string> All(const JobConfig& job) const;
 
  private:
@@ -44,8 +44,8 @@ class DataWarnings {
 
   bool since_begin_;
   std::vector<std::string> warnings_;
-  // By generation and loader: what it told last, for each LABEL column.
-  // Generation 0 is that of what was kept.
+  // The last ranges that each loader has reported, by generation and loader, one for each LABEL
+  // column. Generation 0 stands for what was saved.
   std::map<std::pair<uint64_t, uint32_t>, std::vector<LabelRange>> labels_;
   std::string last_kept_;  // serialized, without counts
 };

@@ -41,7 +41,7 @@ std::string Bar(double fraction) {
   return absl::StrCat("[", std::string(full, '#'), std::string(kBarWidth - full, '.'), "] ");
 }
 
-// The most important first.
+// From the most important to the least.
 enum Importance {
   kPhase,
   kPercentage,
@@ -61,7 +61,7 @@ enum Importance {
   kLeastImportant = kWatermark,
 };
 
-// A part of the line, with what separates it from the one before.
+// A part of the line, including its separator from the one before.
 struct Part {
   Importance importance;
   std::string text;
@@ -80,7 +80,7 @@ std::string LagText(const TopicsStatus& topics) {
   return text;
 }
 
-// What is known, in the order in which it is shown, without the bar.
+// The parts that are known, in the order in which they are shown, without the bar.
 std::vector<Part> PartsOf(const StatusAnswer& status) {
   const TrainProgress& train = status.train();
   std::vector<Part> parts = {{kPhase, Phase(status)}};
@@ -129,7 +129,7 @@ std::vector<Part> PartsOf(const StatusAnswer& status) {
   return parts;
 }
 
-// Those that are at least as important as `least`.
+// Joins the parts that are at least as important as `least`.
 std::string Joined(const std::vector<Part>& parts, int least) {
   std::string text;
   for (const Part& part : parts) {
@@ -197,7 +197,7 @@ void ProgressLine::End() {
 }
 
 void ProgressLine::Write(const std::string& text) {
-  // A closed stderr must not end the run: progress is lost, and nothing else.
+  // A closed stderr must not end the run: only the progress is lost.
   if (write(fd_, text.data(), text.size()) < 0) return;
 }
 

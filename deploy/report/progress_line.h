@@ -1,7 +1,7 @@
 // The line that shows a run's progress. On a terminal it is one line with a bar, overwritten in
-// place, and never longer than the terminal is wide at that moment: only the last row of a line
-// that wraps could be overwritten. Elsewhere it is a plain line every few seconds, and at once when
-// the phase changes.
+// place, and never longer than the terminal's current width, because only the last row of a wrapped
+// line could be overwritten. Elsewhere it is a plain line every few seconds, and at once when the
+// phase changes.
 //
 // Not thread-safe.
 
@@ -19,26 +19,27 @@
 
 namespace satrap {
 
-// As far as the figures are known:
+// As far as the figures are known, for example:
 //   training  epoch 1  step 120 | 54,321 samples/s | loss 0.4712 | auc 0.7312 |
 //   staleness 1.8 (max 4) | norm 3.2 (mean 2.5, 30 of 120 steps clipped) | rates x 0.1 (1
 //   reduction)
 //   | 12.0 s left
-// and of a run that trains from topics without end:
+// and for a run that trains from topics without end:
 //   training  step 120 | 491,520 samples | 54,321 samples/s | loss 0.4712 | lag 1,234 (0.8 s) |
 //   watermark 2026-05-01T09:30:00Z
 std::string ProgressText(const StatusAnswer& status);
 
-// The same with the bar before it, in less than `columns` columns: the last one stays free, because
-// a terminal may wrap there. What does not fit goes whole, in this order: watermark, staleness,
-// norm, rates, the bar without its percentage, the samples of a run without end, auc, valid,
-// samples/s, lag, loss, time left, epoch and step, percentage; the phase, which is left, is cut.
+// As ProgressText with the bar before it, in less than `columns` columns: the last one stays free,
+// because a terminal may wrap there. Parts that do not fit are dropped whole, in this order:
+// watermark, staleness, norm, rates, the bar without its percentage, the samples of a run without
+// end, auc, valid, samples/s, lag, loss, time left, epoch and step, percentage. The phase, which
+// remains, is cut.
 std::string FittedProgress(const StatusAnswer& status, size_t columns);
 
-// `bar` and `text` if they fit in less than `columns` columns, else as much of the text as does.
+// `bar` and `text` if they fit in less than `columns` columns, else as much of `text` as fits.
 std::string FittedBar(absl::string_view bar, absl::string_view text, size_t columns);
 
-// How wide the terminal `fd` is now; 80 if it does not tell.
+// The current width of the terminal `fd`; 80 if that is not known.
 size_t TerminalColumns(int fd);
 
 // The fraction of the run that is done, in [0, 1]; negative if it is unknown.
@@ -46,7 +47,7 @@ double ProgressFraction(const StatusAnswer& status);
 
 class ProgressLine {
  public:
-  // Writes to the file descriptor `fd`, not owned. `columns` is asked at each write to a terminal.
+  // Writes to the file descriptor `fd`, not owned. `columns` is called at each write to a terminal.
   ProgressLine(int fd, bool is_terminal, std::function<size_t(int fd)> columns = TerminalColumns)
       : fd_(fd), is_terminal_(is_terminal), columns_(std::move(columns)) {}
 

@@ -30,7 +30,7 @@ StatusAnswer Training() {
   return status;
 }
 
-// A pipe in place of a terminal.
+// Uses a pipe as the terminal.
 class ProgressLineTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_EQ(pipe(pipe_), 0); }

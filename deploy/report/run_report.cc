@@ -17,8 +17,8 @@
 namespace satrap {
 namespace {
 
-// Both are of all generations and without work that was lost, so their quotient is a speed. The
-// wall time also holds starts, evaluations and saves.
+// Both values cover all generations without lost work, so their quotient is a speed. The wall time
+// would also include starts, evaluations and saves.
 double SamplesPerSecond(const RunResult& result) {
   return result.train_seconds() > 0 ? static_cast<double>(result.samples()) / result.train_seconds()
                                     : 0;
@@ -39,7 +39,7 @@ void AddTables(const RunResult& result, ReportFile* file) {
   file->set_bytes(bytes);
 }
 
-// One line, and one more for each task if the job names several.
+// One line, and another for each task if the job names several.
 std::string LinesOf(const MetricValues& values) {
   std::string lines =
       absl::StrCat(MetricsText(values), " (", Counted(values.samples(), "sample"), ")");
@@ -51,8 +51,9 @@ std::string LinesOf(const MetricValues& values) {
   return lines;
 }
 
-// Derived from the job, because rank 0's last progress may be older than its result. Only of a
-// validation by the clock the job cannot tell; `any` says whether progress has told of one.
+// Derived from the job, because rank 0's last progress may be older than its result. Only whether a
+// validation by the clock took place cannot be seen from the job: `any` says whether progress has
+// reported one.
 Validation ValidationOf(const JobConfig& job, uint64_t steps, bool any) {
   if (!HasValidData(job.data())) return Validation::kNoData;
   const EvaluationConfig& evaluation = job.evaluation();
@@ -75,15 +76,15 @@ std::string ValidationText(const RunReport& report) {
   return "";
 }
 
-// So few steps teach little: rates still warm up, and staleness does.
+// With fewer steps than this little is learned: rates are still warming up, and so is staleness.
 constexpr uint64_t kFewSteps = 200;
 
-// What a user of a small file may not think of; empty if there is nothing to say.
+// Advice that a user of a small file may need; empty if there is none.
 std::string FewStepsText(const RunResult& result) {
   if (result.steps() == 0 || result.steps() >= kFewSteps) return "";
   std::string text = absl::StrCat("only ", Counted(result.steps(), "step"), " for ",
                                   Counted(result.samples(), "sample"));
-  // The largest power of two that makes enough of them; below 16 a batch says too little.
+  // The largest power of two that gives enough steps; with less than 16 a batch says too little.
   uint64_t batch = 16;
   if (result.samples() < kFewSteps * batch) return text + ": more epochs make more steps";
   while (2 * batch * kFewSteps <= result.samples()) batch *= 2;
@@ -94,7 +95,8 @@ std::string FewStepsText(const RunResult& result) {
 // Problems that a reader of only the last lines must not miss.
 void AppendWarnings(const RunReport& report, std::string* text) {
   const RunResult& result = report.result;
-  // A scale that doubles until a step overflows skips that step, and many while it settles.
+  // The loss scale doubles until a step overflows. That step is skipped, and many are while the
+  // scale settles.
   const uint64_t overflowed = std::min(result.overflowed_steps(), result.skipped_steps());
   const uint64_t others = result.skipped_steps() - overflowed;
   if (overflowed > 0) {
@@ -152,7 +154,7 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
     report.quarantined += role.loader().evaluation_quarantined();
     report.empty_lines += role.loader().evaluation_empty_lines();
   }
-  // A coordinator that died at the very end leaves a status without a number.
+  // If the coordinator died at the very end, the status has no number.
   report.generations = std::max<uint64_t>(status.generation(), 1);
   for (const Restart& restart : status.restarts()) {
     if (restart.began() == BEGAN_RESTART) {
@@ -165,7 +167,7 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
   }
   report.reproducible = job.reproducible();
   report.warnings = WarningsOf(job, report.result);
-  // A job that was changed to clip no more leaves the figures of its earlier steps.
+  // If the job was changed to stop clipping, figures of earlier steps remain: drop them.
   if (job.gradient_clip_norm() == 0) report.result.clear_gradient_norms();
   report.batch_scaling = BatchScalingText(job);
   report.run_dir = job.run_dir();
@@ -238,8 +240,8 @@ std::string ReportText(const RunReport& report) {
                           Counted(result.steps(), "step"),
                           report.resumes > 0 ? ", in all generations" : "");
   }
-  // The position of a cut carries the time of training through all generations; the time of
-  // commands is known of this one only.
+  // A cut's position has the training time of all generations, but the duration of commands is
+  // known for this one only.
   if (report.resumes > 0) {
     absl::StrAppendFormat(&text, "resumed      %s; since the last time %s\n",
                           report.resumes == 1 ? "once" : CountText(report.resumes) + " times",
@@ -300,7 +302,7 @@ std::string ReportText(const RunReport& report) {
     absl::StrAppendFormat(&text, "model        %s (step %d)\n", result.model_dir(),
                           result.best_step());
   }
-  // In other runs it is another one each time, and would only be compared in vain.
+  // In other runs the digest differs each time, so comparing it would be useless.
   if (report.reproducible) {
     absl::StrAppendFormat(&text, "digest       %016x, the same on every run of this job\n",
                           result.model_digest());

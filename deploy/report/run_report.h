@@ -28,27 +28,27 @@ struct RunReport {
   JobConfig::Action action = JobConfig::TRAIN;
   RunResult result;
   Validation validation = Validation::kNoData;
-  // From the start of the command to the end of all processes. A run that was resumed has had
-  // commands before, of which nobody kept the time.
+  // From the start of the command to the end of all processes. If the run was resumed, the time of
+  // earlier commands is not known.
   double wall_seconds = 0;
   // On synthetic test data: the best AUC that any model can reach.
   absl::optional<double> bayes_auc;
-  // Bad records and empty lines: of the train stream, by the ledger, and of the valid and test
-  // streams, by the loaders of the last generation.
+  // Bad records and empty lines: those of the train stream, according to the ledger, and those of
+  // the valid and test streams, according to the loaders of the last generation.
   uint64_t quarantined = 0;
   uint64_t empty_lines = 0;
   uint64_t generations = 1;
   std::vector<Restart> restarts;  // the generations that followed a failure, ascending
   uint64_t resumes = 0;           // generations that began with `satrap resume`
-  uint64_t scales = 0;            // and by `satrap scale`
+  uint64_t scales = 0;            // generations that began with `satrap scale`
   bool reproducible = false;
   std::string batch_scaling;  // BatchScalingText of the job
   std::vector<std::string>
       warnings;  // WarningsOf the job and the result (run_warnings.h), then those of data (data_warnings.h)
-  // With evaluation.reduce_on_plateau: the product of the reductions of the learning rates.
+  // With evaluation.reduce_on_plateau: the product of all reductions of the learning rates.
   absl::optional<double> learning_rate_factor;
-  uint32_t reductions = 0;                     // that make this product
-  absl::optional<WarmStartResult> warm_start;  // of a run that began with a model
+  uint32_t reductions = 0;                     // how many reductions that product has
+  absl::optional<WarmStartResult> warm_start;  // if the run began with a model
   std::string run_dir;
 };
 
@@ -59,10 +59,10 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
 // without a line end.
 std::string ReportJson(const RunReport& report);
 
-// The same as text for a terminal; every line ends with a line feed.
+// The report as text for a terminal; every line ends with a line feed.
 std::string ReportText(const RunReport& report);
 
-// Of the norms of all steps. REQUIRES: there are some
+// The mean gradient norm of all steps. REQUIRES: norms.steps() > 0
 double MeanNorm(const GradientNorms& norms);
 
 // "1.5 GB"; "1 h 02 min", "3 min 20 s", "12.3 s"; "2026-05-01T09:30:00Z".

@@ -1,6 +1,6 @@
-// What a run warns of: as lines for people, without "warning" and without a line end.
+// The warnings about a run: lines for people, without "warning" and without a line end.
 //
-// Thread-safe, besides ProgressWarnings.
+// Thread-safe, except ProgressWarnings.
 
 #ifndef SATRAP_DEPLOY_REPORT_RUN_WARNINGS_H_
 #define SATRAP_DEPLOY_REPORT_RUN_WARNINGS_H_
@@ -14,21 +14,23 @@
 
 namespace satrap {
 
-// Of a run that has ended: a label rate that moves with the position of records, and validations
+// For a run that has ended: a label rate that changes with the position of records, and validations
 // and tests whose values are doubtful (nn_worker/metrics/doubtful_metrics.h).
 std::vector<std::string> WarningsOf(const JobConfig& job, const RunResult& result);
 
-// Of a run that trains: a label rate that moves, and a metrics.jsonl that the disk does not take.
+// For a run in training: a label rate that changes, and a metrics.jsonl that cannot be written to
+// the disk.
 std::vector<std::string> WarningsOf(const TrainProgress& progress);
 
-// The warnings of a run that trains, each once: also if its numbers change, or it goes and comes
-// again. Besides the above, a validation whose values are doubtful, if those of the one before
-// were, too: the first ones may come before the model has learned much.
+// The warnings of a run in training, each of them once, even if its numbers change, or it
+// disappears and comes again. Besides the above, a validation whose values are doubtful, if those
+// of the one before were doubtful, too: the first ones may come before the model has learned much.
 class ProgressWarnings {
  public:
   explicit ProgressWarnings(JobConfig job) : job_(std::move(job)) {}
 
-  // Those of `progress` that were not given before. `progress` is at least as new as the last one.
+  // The warnings of `progress` that have not been given before. `progress` is at least as new as
+  // the last one.
   std::vector<std::string> New(const TrainProgress& progress);
 
  private:

@@ -10,8 +10,10 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
 #include "common/checkpoint/cut_pin.h"
@@ -185,7 +187,14 @@ TEST_F(PinTest, ARunThatHasACutOfItsOwnNeedsTheNamedCutNoMore) {
   const auto removing = LockToRemoveCut(model, DiskFileSystem());
   ASSERT_TRUE(removing.ok() && *removing != nullptr) << removing.status();
   const Command resumed = StartSatrap({"resume", Path("begun")});
-  EXPECT_TRUE(WaitUntilTraining(Path("begun"))) << ReadFile(resumed.err_path);
+  EXPECT_TRUE(WaitUntil(
+      [&] {
+        std::error_code error;
+        return absl::StartsWith(fs::read_symlink(Path("begun/checkpoints/latest"), error).string(),
+                                "cut_0002");
+      },
+      60))
+      << ReadFile(resumed.err_path);
   SendSignal(resumed.pid, SIGTERM);
   const CommandEnd end = WaitFor(resumed);
   EXPECT_EQ(end.exit_code, 130) << end.err;

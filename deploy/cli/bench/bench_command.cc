@@ -1,5 +1,5 @@
-// bench: runs a program of tests/benchmark, or `deepfm`, a training run that is measured;
-// `recovery` and `cuts` are in files of their own.
+// bench: runs a program of tests/benchmark, or `deepfm`, a measured training run. `recovery` and
+// `cuts` have their own files.
 
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ namespace {
 
 struct Program {
   const char* name;
-  const char* path;  // below ProgramsDir()
+  const char* path;  // relative to ProgramsDir()
 };
 constexpr Program kPrograms[] = {
     {"table", "tests/benchmark/table_benchmark"}, {"sweep", "tests/benchmark/sweep_benchmark"},
@@ -66,7 +66,7 @@ std::vector<std::string> SetsOf(const DeepFmFlags& options) {
     sets.push_back("data.criteo_tsv=");
     sets.push_back(absl::StrCat("data.kafka.brokers=", options.brokers));
     sets.push_back(absl::StrCat("data.kafka.topics=", options.from_topic));
-    // Again and again what the topic holds, as with a file.
+    // Trains repeatedly on what the topic holds now, as with a file.
     sets.push_back("data.kafka.end.at=AT_START");
     sets.push_back("epochs=1000000");
   }
@@ -75,8 +75,8 @@ std::vector<std::string> SetsOf(const DeepFmFlags& options) {
 }
 
 // Runs products_benchmark on the job of the run that has just ended, so that both are measured on
-// the same machine within the same minute, and the cores are idle. It is a program of its own: this
-// one would start slower if it loaded oneDNN.
+// the same machine within the same minute, and the cores are idle. It is a separate program because
+// this one would start slower if it loaded oneDNN.
 absl::StatusOr<std::vector<ProductsLine>> MeasureProducts(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const std::string dir, ProgramsDir());
   const auto quoted = [](const std::string& path) {
@@ -138,7 +138,7 @@ absl::StatusOr<int> BenchDeepFm(const CommandCall& call) {
   DeepFmFlags options;
   RETURN_IF_ERROR(ParseOnlyFlags(call.args, options.Table()));
   RETURN_IF_ERROR(options.Check());
-  // As the job's enums and the line write them.
+  // Write them as the job's enums and the printed line do.
   for (std::string* dtype : {&options.wire, &options.precision}) absl::AsciiStrToUpper(dtype);
   const bool has_records = !options.from_file.empty() || !options.from_topic.empty();
   const std::string file = has_records ? "bench_criteo" : "bench_deepfm";
@@ -166,8 +166,7 @@ constexpr std::pair<const char*, absl::StatusOr<int> (*)(const CommandCall&)> kR
     {"cuts", BenchCuts},
 };
 
-// Writes `--name value` as `--name=value`, which alone the flags of Google's benchmark library
-// take.
+// Writes `--name value` as `--name=value`, the only form that Google's benchmark library accepts.
 std::vector<std::string> JoinedFlags(const std::vector<std::string>& args) {
   std::vector<std::string> joined;
   for (const std::string& arg : args) {
@@ -201,7 +200,7 @@ int BenchCommand(const CommandCall& call) {
   std::vector<std::string> names;
   for (const auto& [program, path] : kPrograms) names.push_back(program);
   for (const auto& [run_name, bench] : kRuns) names.push_back(run_name);
-  // Flags may stand before the name, and their values are no names.
+  // Flags may precede the name, and their values are not names.
   const auto at =
       std::find_first_of(call.args.begin(), call.args.end(), names.begin(), names.end());
   if (at == call.args.end() && (call.args.empty() || absl::StartsWith(call.args[0], "--"))) {

@@ -14,13 +14,13 @@
 
 namespace satrap {
 
-// Whether the CPU's matrix products limit the job, so that bench deepfm measures them afterwards:
-// not those of a device, beside which a CPU takes minutes for a large batch.
+// Whether the CPU's matrix products limit the job, so that bench deepfm measures them afterwards.
+// Not true for training on a device: for its large batches the CPU would take minutes.
 bool MeasuresProducts(const JobConfig& job);
 
-// Gives the job's synthetic log vocabularies that have `rows` ids together, the i-th proportional
-// to 1 / i^1.5 and of one id at least, and all of them rows before training begins.
-// REQUIRES: rows >= the number of features; features and vocabularies are the same, in one table
+// Gives the job's synthetic log vocabularies with `rows` ids in total, the i-th proportional to 1 /
+// i^1.5 and with at least one id, and makes rows for all of them before training begins. REQUIRES:
+// rows >= the number of features; features and vocabularies are the same, in one table
 void SetRows(int64_t rows, JobConfig* job);
 
 // deploy/jobs/bench_deepfm.textproto with two processes of each role, every sample made anew,
@@ -28,7 +28,7 @@ void SetRows(int64_t rows, JobConfig* job);
 absl::StatusOr<JobConfig> JobOfTwos(const std::string& install_dir,
                                     const std::vector<std::string>& sets, int64_t rows);
 
-// 0 if there are none.
+// The median; 0 if there are no values.
 double MedianOf(std::vector<double> values);
 
 }  // namespace satrap

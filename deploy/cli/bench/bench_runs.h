@@ -12,7 +12,7 @@
 
 namespace satrap {
 
-// Kills (or, with --stop 1, stops) one process after the other, each after a cut, and measures the
+// Kills (or, with --stop 1, stops) one process after another, each after a cut, and measures the
 // time to the next step that counts.
 absl::StatusOr<int> BenchRecovery(const CommandCall& call);
 

@@ -8,8 +8,8 @@
 namespace satrap {
 namespace {
 
-// Reads the line into `*event` if it is one of that name. False for others, and for a line that is
-// not whole: the run may just be writing it.
+// Reads the line into `*event` if it has that name. False for others, and for a line that is not
+// whole, because the run may just be writing it.
 template <typename Line>
 bool Read(const std::string& line, absl::string_view name, Line* event) {
   EventLine first;

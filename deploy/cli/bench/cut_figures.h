@@ -14,19 +14,20 @@ namespace satrap {
 struct CutFigures {
   double seconds = 0;  // of training
   double samples_per_second = 0;
-  // One for each cut that paused training meanwhile.
+  // One for each cut that paused training during this time.
   struct Pause {
     double seconds = 0;        // the gap between the counted steps around it, less a usual step
     double usual_seconds = 0;  // of a step
   };
   std::vector<Pause> pauses;
-  // One value for each cut that ended meanwhile.
+  // One value for each cut that ended during this time.
   std::vector<double> writing_seconds;
   std::vector<double> copied_bytes;
   int abandoned = 0;
 };
 
-// The figures of `seconds` of training after `warmup_seconds` of it, or of as much as there is.
+// The figures of `seconds` of training that follow the first `warmup_seconds`, or of as much as
+// there is.
 CutFigures ReadCutFigures(const std::string& metrics, double warmup_seconds, double seconds);
 
 }  // namespace satrap

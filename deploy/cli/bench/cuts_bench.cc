@@ -29,8 +29,8 @@
 namespace satrap {
 namespace {
 
-// Trains in this process until enough is measured. Returns the exit code, and the run's folder if
-// that is 0.
+// Trains in this process until enough is measured. Returns the exit code, and, if that is 0, sets
+// `*run_dir` to the run's folder.
 absl::StatusOr<int> Train(const std::string& install_dir, const CutsFlags& options,
                           int64_t every_steps, std::string* run_dir) {
   std::vector<std::string> sets = {"checkpoint.every_seconds=0",
@@ -59,8 +59,8 @@ absl::StatusOr<int> Train(const std::string& install_dir, const CutsFlags& optio
   return 0;
 }
 
-// The same in a process of its own (child_run.h): this one must not use gRPC before it forks the
-// next.
+// Calls Train in a child process (child_run.h), because this one must not use gRPC before it forks
+// the next.
 absl::StatusOr<CutFigures> Measure(const std::string& install_dir, const CutsFlags& options,
                                    int64_t every_steps) {
   int report[2];
@@ -76,7 +76,7 @@ absl::StatusOr<CutFigures> Measure(const std::string& install_dir, const CutsFla
     return PrintError(FileError("write", "a pipe"));
   });
   close(report[1]);
-  // A path is shorter than what a pipe holds, so the child could write it and end.
+  // A path is shorter than a pipe's capacity, so the child could write it and end.
   std::string run_dir(4096, '\0');
   const ssize_t size = trained.ok() ? read(report[0], run_dir.data(), run_dir.size()) : 0;
   close(report[0]);
@@ -127,7 +127,8 @@ absl::StatusOr<int> BenchCuts(const CommandCall& call) {
   std::vector<CutFigures> with_cuts;
   for (int pair = 0; pair < options.pairs; ++pair) {
     ASSIGN_OR_RETURN(const CutFigures without, Measure(call.install_dir, options, 0));
-    // By steps, because cuts by time stay away from each other for four times their writing.
+    // Cuts are taken by steps, because cuts by time keep a distance of four times the time that
+    // their writing takes.
     const double step_seconds =
         static_cast<double>(job.global_batch_size()) / without.samples_per_second;
     const auto every_steps =

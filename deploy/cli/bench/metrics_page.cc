@@ -19,7 +19,7 @@
 namespace satrap {
 namespace {
 
-// HTTP/1.0: the server sends the page as it is, and closes the connection after it.
+// With HTTP/1.0 the server sends the page unencoded, and then closes the connection.
 constexpr char kRequest[] = "GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n";
 
 absl::Status Unreachable(const std::string& address) {

@@ -12,11 +12,11 @@
 
 namespace satrap {
 
-// The answer to a GET of /metrics at `address`, "127.0.0.1:port", whole. UNAVAILABLE, naming the
-// address, if it cannot be reached, or sends nothing for as long as `timeout_ms`.
+// The whole answer to a GET of /metrics at `address`, "127.0.0.1:port". UNAVAILABLE, naming the
+// address, if it cannot be reached, or sends nothing for `timeout_ms`.
 absl::StatusOr<std::string> ReadMetricsPage(const std::string& address, int64_t timeout_ms);
 
-// The sum of `metric` over its labels; absent if the page has none of that name.
+// The sum of `metric` over its labels; absent if the page has no such metric.
 absl::optional<double> SumOfMetric(absl::string_view page, absl::string_view metric);
 
 }  // namespace satrap

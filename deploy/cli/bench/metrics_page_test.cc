@@ -32,7 +32,7 @@ TEST(MetricsPage, IsReadFromTheServerOfARole) {
 }
 
 TEST(MetricsPage, ASilentServerIsNotWaitedForLongerThanAsked) {
-  // The kernel takes the connection, and nobody answers.
+  // The kernel accepts the connection, but nobody answers.
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in name{};
   name.sin_family = AF_INET;

@@ -37,7 +37,7 @@ struct Death {
   int64_t unix_ms = 0;
 };
 
-// Kills the processes in turn: all roles, then again, each role's other replica.
+// Kills the processes in turn: one of each role, then the other replica of each role.
 class Killer {
  public:
   explicit Killer(const RecoveryFlags& options) : options_(options) {}
@@ -150,7 +150,7 @@ absl::StatusOr<int> BenchRecovery(const CommandCall& call) {
     all.push_back(times);
   }
   Print(options, killer, all, run.run_dir);
-  // Large, and of no further use; a folder that stays behind costs space only.
+  // The cuts are large and no longer needed; if they cannot be removed, they only cost space.
   std::error_code error;
   std::filesystem::remove_all(run.run_dir + "/checkpoints", error);
   return 0;

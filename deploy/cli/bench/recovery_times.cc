@@ -30,7 +30,7 @@ int64_t UnixMsOf(absl::string_view line) {
   return static_cast<int64_t>(timegm(&utc)) * 1000 + ms;
 }
 
-// The time of the first line of `generation` in the log that says `words`; -1 without one.
+// The time of the first line of `generation` in the log that contains `words`; -1 if there is none.
 int64_t TimeOf(absl::string_view words, absl::string_view log, uint64_t generation) {
   const std::string head = absl::StrCat(kGenerationLine, generation, " ");
   bool within = false;
@@ -57,7 +57,7 @@ absl::StatusOr<RecoveryTimes> ReadRecoveryTimes(
   ends[kSeen] = restart.seen_unix_ms;
   ends[kEnded] = restart.ended_unix_ms;
   ends[kStarted] = restart.started_unix_ms;
-  // The last of the processes of a role counts.
+  // The last process of a role counts.
   const auto last = [&](RecoveryPhase phase, absl::string_view words,
                         const auto& counts) -> absl::Status {
     for (const auto& [role, log] : logs) {

@@ -1,5 +1,5 @@
-// Where the time goes between the death of a process and the next step that counts: from the logs
-// of the processes that the next generation has.
+// How the time between the death of a process and the next step that counts was spent, from the
+// logs of the next generation's processes.
 //
 // Thread-safe: functions of their arguments.
 
@@ -18,7 +18,7 @@
 
 namespace satrap {
 
-// What a recovery goes through, in this order.
+// The phases of a recovery, in this order, each with the event that ends it.
 enum RecoveryPhase : size_t {
   kSeen,        // the launcher sees that the generation is over
   kEnded,       // all its processes are gone
@@ -35,13 +35,13 @@ enum RecoveryPhase : size_t {
 // "death seen", "processes ended", ...: what the time of each phase was spent on.
 extern const std::array<const char*, kNumRecoveryPhases> kRecoveryPhaseNames;
 
-// Milliseconds of each phase, from the end of the one before; the first one from the death on. A
-// phase that had ended before the one before it did took 0. Their sum is the recovery.
+// The milliseconds of each phase, from the end of the one before; the first phase begins with the
+// death. A phase that ended before the one before it did took 0. Their sum is the recovery.
 using RecoveryTimes = std::array<int64_t, kNumRecoveryPhases>;
 
-// `logs` are the logs of all processes, by role and file content; `generation` is the one after the
-// death at `death_unix_ms`, and `restart` what the launcher says of its beginning. NOT_FOUND names
-// a moment that the logs lack.
+// `logs` are the logs of all processes, as role and file content; `generation` is the one after the
+// death at `death_unix_ms`, and `restart` is what the launcher says about its beginning. NOT_FOUND
+// names a moment that the logs lack.
 absl::StatusOr<RecoveryTimes> ReadRecoveryTimes(
     const std::vector<std::pair<Role, std::string>>& logs, uint64_t generation,
     int64_t death_unix_ms, const RestartTimes& restart);

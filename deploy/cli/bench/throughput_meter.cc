@@ -42,7 +42,7 @@ std::map<std::string, double> ThroughputMeter::CpuSeconds(const StatusAnswer& st
 
 bool ThroughputMeter::Add(const StatusAnswer& status, double now_seconds) {
   const TrainProgress& train = status.train();
-  // Statuses come more often than the rank reports: skip those without news.
+  // Statuses come more often than the rank's reports: skip those without news.
   if (train.step() == 0 || (started_ && train.samples() == last_samples_)) return true;
   if (!started_) {
     started_ = true;

@@ -1,4 +1,4 @@
-// What `satrap chaos` compares its run with: the same job, trained without a disturbance.
+// The runs that `satrap chaos` compares its run with: the same job, trained without a disturbance.
 //
 // Thread-compatible.
 
@@ -14,16 +14,16 @@
 
 namespace satrap {
 
-// Trains a job as `satrap train JOB` with these overrides does, into `run_dir`, in a process of its
-// own. Its output goes where this process's does. ABORTED if it does not finish, and errors as
+// Trains a job as `satrap train JOB` with these overrides does, into `run_dir`, in a child process.
+// Its output goes where this process's does. ABORTED if it does not finish, and errors as
 // RunInChild (child_run.h); then nothing of it is left running.
 absl::StatusOr<RunResult> TrainUndisturbed(const std::string& install_dir, const std::string& job,
                                            const std::vector<std::string>& sets,
                                            const std::string& run_dir);
 
-// A line that compares the test AUC of a run with those of undisturbed ones: their mean, and from
-// which to which they reach. For a reproducible job it compares the models instead: DATA_LOSS if a
-// digest is another. FAILED_PRECONDITION if there is nothing to compare.
+// A line that compares the test AUC of a run with the mean and the range of undisturbed ones. For a
+// reproducible job it compares the models instead: DATA_LOSS if a digest differs.
+// FAILED_PRECONDITION if there is nothing to compare.
 absl::StatusOr<std::string> CompareRuns(const JobConfig& job, const RunResult& disturbed,
                                         const std::vector<RunResult>& undisturbed);
 

@@ -15,8 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What this program does in place of `satrap train JOB`, because TrainUndisturbed starts the
-// program that it is in. The job says what happens: the exit code, or one of the names below.
+// What this program does instead of `satrap train JOB`, because TrainUndisturbed starts the program
+// that it is part of. The job says what happens: the exit code, or one of the names below.
 constexpr char kKilled[] = "killed";
 constexpr char kInterrupting[] = "interrupting";  // a signal comes while the run finishes
 

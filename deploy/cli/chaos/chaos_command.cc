@@ -1,5 +1,5 @@
-// chaos: trains a job while it kills and stops its processes, and proves that nothing was lost and
-// nothing was done twice.
+// chaos: trains a job while it kills and stops its processes, then proves that nothing was lost or
+// done twice.
 
 #include <unistd.h>
 
@@ -32,23 +32,23 @@
 #include "deploy/cli/run_job.h"
 #include "deploy/cli/show/cut_files.h"
 #include "deploy/launcher/process/run_folder.h"
-#include "deploy/report/progress_flags.h"
+#include "deploy/report/progress_line.h"
 
 namespace satrap {
 namespace {
 
-// How long after a long stop the next generation may take to run.
+// How long the next generation may take to run after a long stop.
 constexpr double kRestartSeconds = 60;
 
-// On a terminal the progress line is still open.
+// On a terminal the progress line is still open, so end it first.
 const char* LineEnd() { return isatty(STDERR_FILENO) == 1 ? "\n" : ""; }
 
-// Carries the events out while the run goes on.
+// Carries out the events while the run goes on.
 class Chaos {
  public:
   explicit Chaos(std::vector<ChaosEvent> events) : events_(std::move(events)) {}
 
-  // Looks at the run, and does what is due. Always returns true: the run goes on.
+  // Looks at the run, and does what is due. Always returns true, so that the run goes on.
   bool Watch(const StatusAnswer& status, Launcher* launcher) {
     if (stopped_) {
       WatchStopped(status, launcher);
@@ -58,9 +58,9 @@ class Chaos {
     return true;
   }
 
-  // Whether everything was done to the run.
+  // Whether all events have been carried out.
   bool IsDone() const { return next_ == events_.size() && !stopped_; }
-  // What did not happen as it must have; empty if all did.
+  // What did not happen as it should have; empty if everything did.
   const std::string& problems() const { return problems_; }
   int kills() const { return kills_; }
   // How many times the newest cut was verified after a kill.
@@ -69,7 +69,7 @@ class Chaos {
  private:
   const ChaosEvent& Current() const { return events_[next_ - 1]; }
 
-  // Each event meets a generation that trains, so that each costs one restart.
+  // An event waits for a generation that trains, so that each costs one restart.
   bool IsDue(const StatusAnswer& status) const {
     return status.state() == RUNNING && status.generation() != ended_generation_ &&
            ProgressFraction(status) >= events_[next_].fraction;
@@ -78,7 +78,7 @@ class Chaos {
   void Begin(const StatusAnswer& status, Launcher* launcher) {
     const ChaosEvent& event = events_[next_];
     const bool is_kill = event.stop_seconds == 0;
-    // The process may have ended by itself a moment ago: then it is another one's turn.
+    // The process may have ended by itself a moment ago: then the event is tried again later.
     if (!launcher->Signal(event.role, event.index, is_kill ? SIGKILL : SIGSTOP).ok()) return;
     ++next_;
     fprintf(stderr, "%ssatrap: chaos: at %.0f %%, in generation %llu: %s\n", LineEnd(),
@@ -111,10 +111,10 @@ class Chaos {
     }
     if (!continued_ && seconds >= event.stop_seconds) {
       continued_ = true;
-      // A process that was killed meanwhile needs none.
+      // A process that was killed meanwhile does not need it.
       launcher->Signal(event.role, event.index, SIGCONT).IgnoreError();
     }
-    // Two heartbeats later a process that was waited for has been heard again.
+    // Two heartbeats later a process that was waited for has been heard from again.
     if (!must_restart && seconds >= event.stop_seconds + 2) stopped_ = false;
     if (must_restart && seconds >= event.stop_seconds + kRestartSeconds) {
       Problem(absl::StrCat("the run was not restarted although ",
@@ -124,8 +124,8 @@ class Chaos {
     }
   }
 
-  // What the next generation begins from must be whole, at whatever moment the kill came. One that
-  // another commit has replaced before it was pinned (checkpoint.keep) is not it any more.
+  // The cut that the next generation begins from must be whole, at whatever moment the kill came.
+  // If a commit replaces the cut before it is pinned (checkpoint.keep), it is no longer that one.
   void VerifyNewestCut(const std::string& run_dir) {
     for (int reads = 1;; ++reads) {
       const absl::StatusOr<RunLog> log = RunLog::Open(run_dir, DiskFileSystem());
@@ -154,7 +154,7 @@ class Chaos {
   std::string problems_;
 };
 
-// Prints what a check found. Returns whether it passed; one that does not apply passes.
+// Prints what a check found. Returns whether it passed; a check that does not apply passes.
 bool PrintCheck(const absl::StatusOr<std::string>& found) {
   const bool applies = !absl::IsFailedPrecondition(found.status());
   fprintf(stderr, "satrap: chaos: %s%s\n", found.ok() || !applies ? "" : "WRONG: ",
@@ -186,7 +186,7 @@ absl::StatusOr<JobRun> RunWithPlannedEvents(const JobConfig& job, const ChaosFla
 
 absl::StatusOr<JobRun> RunWithRandomKills(JobConfig job, const ChaosFlags& flags,
                                           Disturbance* done) {
-  // Several kills may come before the next cut, and each of them is a restart.
+  // Several kills may come before the next cut, and each of them uses a restart.
   job.set_max_restarts(std::max(job.max_restarts(), flags.kills));
   ChaosKiller::Options options;
   options.kills = PlanRandomKills(job, flags.kills, flags.every_seconds, flags.seed);
@@ -209,7 +209,7 @@ absl::StatusOr<JobRun> RunWithRandomKills(JobConfig job, const ChaosFlags& flags
   return run;
 }
 
-// Where the undisturbed runs go.
+// The folders of the undisturbed runs.
 std::vector<std::string> UndisturbedDirs(const JobConfig& job, const ChaosFlags& flags) {
   std::string base = flags.run.run_dir;
   if (base.empty()) {
@@ -227,7 +227,7 @@ std::vector<std::string> UndisturbedDirs(const JobConfig& job, const ChaosFlags&
   return dirs;
 }
 
-// Checks all that is written when hours of training are over.
+// Checks everything that will be written after hours of training.
 absl::Status CheckAllOutputs(const JobConfig& job, const std::string& job_path,
                              const ChaosFlags& flags, std::vector<std::string> run_dirs) {
   RETURN_IF_ERROR(CheckOutputs(job, job_path, {flags.run.report}));

@@ -24,7 +24,7 @@
 
 namespace satrap {
 
-// The processes of a run at one moment, by name: "embedding_ps_1".
+// A process of a run at one moment, with a name such as "embedding_ps_1".
 struct RunProcess {
   std::string name;
   pid_t pid = 0;
@@ -36,43 +36,43 @@ class ChaosKiller {
   struct Options {
     std::string run_dir;
     std::vector<ChaosEvent> kills;  // PlanRandomKills
-    // Reads the cut in a folder through. DATA_LOSS if it is damaged.
+    // Reads through the cut in a folder. DATA_LOSS if it is damaged.
     std::function<absl::Status(const std::string& cut_folder)> verify;
     // Gets a line for each kill.
     std::function<void(const std::string& line)> tell;
   };
 
   // Begins. The first kill waits for the first cut, so that there is one to verify after each kill.
-  // Each kill waits for a process of a later life than the one that the kill before it has ended,
-  // and then for `wait_seconds`: so it costs one restart.
+  // Each kill waits for a process of a later life than the one that the previous kill ended, and
+  // then for `wait_seconds`, so it costs one restart.
   explicit ChaosKiller(Options options);
   ~ChaosKiller();
   ChaosKiller(const ChaosKiller&) = delete;
   ChaosKiller& operator=(const ChaosKiller&) = delete;
 
-  // Ends the thread; no process is killed from then on. Call it when the run is over. Idempotent.
+  // Ends the thread; no process is killed after that. Call it when the run is over. Idempotent.
   void Stop();
 
   // REQUIRES: after Stop
   int kills() const { return kills_; }
-  // Kills after which the newest committed cut was read through and was whole.
+  // How many times the newest committed cut was read through after a kill and was whole.
   int verified_cuts() const { return verified_cuts_; }
   // Cuts that were damaged; empty if none was.
   const std::string& problems() const { return problems_; }
 
  private:
   void Run();
-  // Whether there is a process of a later life than the one that the last kill has ended.
+  // Whether there is a process of a later life than the one that the last kill ended.
   bool HasNextLife() const;
   // False if the process of that name does not live, or not yet.
   bool KillOne(const ChaosEvent& event);
   void Verify();
-  // These two return false if Stop was called meanwhile.
+  // The next two return false if Stop was called meanwhile.
   bool WaitUntil(const std::function<bool()>& done);
   bool Wait(double seconds);
 
   const Options options_;
-  std::set<pid_t> ended_;  // the processes of the life that the last kill has ended
+  std::set<pid_t> ended_;  // the processes of the life that the last kill ended
   int kills_ = 0;
   int verified_cuts_ = 0;
   std::string problems_;

@@ -11,10 +11,10 @@ namespace satrap {
 namespace {
 
 constexpr Role kRoles[] = {COORDINATOR, DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER};
-// What comes after the last event must be long enough to recover in and to be seen.
+// What remains of the run after the last event must be long enough to recover in and be observed.
 constexpr double kLastFraction = 0.9;
 
-// Draws which process it hits; the coordinator as often as any other role.
+// Draws the process that the event hits; the coordinator as often as any other role.
 void DrawProcess(const JobConfig& job, size_t first_role, std::mt19937_64* random,
                  ChaosEvent* event) {
   event->role = kRoles[first_role + (*random)() % (std::size(kRoles) - first_role)];
@@ -48,7 +48,7 @@ std::vector<ChaosEvent> PlanRandomKills(const JobConfig& job, int kills, double 
   std::mt19937_64 random(seed);
   std::vector<ChaosEvent> events(static_cast<size_t>(kills));
   for (ChaosEvent& event : events) {
-    // In [0, 1), of 53 bits.
+    // In [0, 1), with 53 bits.
     const double uniform = static_cast<double>(random() >> 11) * 0x1p-53;
     event.wait_seconds = -std::log1p(-uniform) * every_seconds;
     DrawProcess(job, /*first_role=*/0, &random, &event);

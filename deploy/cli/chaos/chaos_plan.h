@@ -16,24 +16,24 @@
 namespace satrap {
 
 struct ChaosEvent {
-  double fraction = 0;  // PlanChaos: of the training, at which it is due
-  // PlanRandomKills: from the start of the processes after the kill before this one.
+  double fraction = 0;  // PlanChaos: the fraction of the training at which it is due
+  // PlanRandomKills: the wait after the start of the processes that follow the previous kill.
   double wait_seconds = 0;
   Role role = COORDINATOR;
   int index = 0;
   double stop_seconds = 0;  // SIGSTOP, and SIGCONT after this long; 0: SIGKILL
 };
 
-// A process that stands still for so long is waited for; for so long, it is lost.
+// The run waits for a process that is stopped for the short time; after the long time it is lost.
 inline constexpr double kShortStopSeconds = 5;
 inline constexpr double kLongStopSeconds = 20;
 
-// `kills` kills, a short stop and a long one, in an order and over processes that `seed` draws, at
-// ascending fractions below 0.9. Every process of the job may be hit by a kill, the coordinator as
+// `kills` kills, one short stop and one long one, in an order and on processes that `seed` draws,
+// at ascending fractions below 0.9. A kill may hit every process of the job, the coordinator as
 // often as any other role; stops hit the other roles. Equal arguments give equal events.
 std::vector<ChaosEvent> PlanChaos(const JobConfig& job, int kills, uint64_t seed);
 
-// `kills` kills whose waits have an exponential distribution of the mean `every_seconds`: every
+// `kills` kills whose waits have an exponential distribution with mean `every_seconds`, so every
 // moment of a life is equally likely, the first ones included. Processes and determinism as above.
 std::vector<ChaosEvent> PlanRandomKills(const JobConfig& job, int kills, double every_seconds,
                                         uint64_t seed);

@@ -23,14 +23,14 @@ constexpr int kTickMs = 100;
 [[noreturn]] void BecomeChild(absl::FunctionRef<int()> body, const StopSignals& signals,
                               pid_t parent) {
   close(signals.fd());
-  // If the parent died before prctl, the kernel will never send the signal: getppid tells.
+  // If the parent died before prctl, the kernel will never send the signal; getppid shows that.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
-  // Signals end the child until it launches its run, which takes care of them from then on.
+  // Signals end the child until it launches its run, which then handles them.
   sigprocmask(SIG_SETMASK, &signals.before(), nullptr);
   _exit(body());
 }
 
-// Who was started with SIGCHLD ignored would never learn how a child has ended.
+// A process that was started with SIGCHLD ignored would never learn how a child has ended.
 class ChildrenCanBeReaped {
  public:
   ChildrenCanBeReaped() {
@@ -44,7 +44,7 @@ class ChildrenCanBeReaped {
   struct sigaction before_ = {};
 };
 
-// waitpid, but for signals that some handler takes.
+// As waitpid, but continues after a signal that some handler takes.
 bool Reap(pid_t child, int* status) {
   pid_t reaped;
   do {
@@ -57,7 +57,7 @@ bool Reap(pid_t child, int* status) {
 
 absl::Status RunInChild(absl::string_view name, absl::FunctionRef<int()> body) {
   const ChildrenCanBeReaped reaped;
-  // Before the child is there, so that no signal can end this process alone.
+  // Before the fork, so that no signal can end this process alone.
   StopSignals signals;
   const pid_t parent = getpid();
   const pid_t child = fork();
@@ -73,13 +73,15 @@ absl::Status RunInChild(absl::string_view name, absl::FunctionRef<int()> body) {
   }
   pollfd waited[] = {{ended, POLLIN, 0}, {signals.fd(), POLLIN, 0}};
   while (waited[0].revents == 0) {
-    // Take must often find none waiting, to tell a second request from a repeat of the first.
+    // Take must often find no signal waiting, to distinguish a second request from a repeat of the
+    // first.
     poll(waited, 2, kTickMs);
     while (const int signal = signals.Take()) kill(child, signal);
   }
   close(ended);
   if (!Reap(child, &status)) return FileError("learn the end of", name);
-  // Also one that has come since the child's end: the command has more to do, and must not.
+  // Takes a signal that has come since the child's end, too: the command has more to do, but must
+  // stop.
   signals.Take();
   if (signals.first() != 0) {
     const char* const signal = strsignal(signals.first());
@@ -87,7 +89,7 @@ absl::Status RunInChild(absl::string_view name, absl::FunctionRef<int()> body) {
         status == 0 ? absl::StrCat("stopped by ", signal, " after ", name, " had ended")
                     : absl::StrCat(name, " was stopped by ", signal));
   }
-  // One that comes from here on finds nobody who would read it.
+  // After this nobody reads signals, so they have their usual effect.
   signals.LeaveUnread();
   if (status == 0) return absl::OkStatus();
   if (WIFEXITED(status) && WEXITSTATUS(status) == 1) {

@@ -41,7 +41,7 @@ TEST(RunInChild, AChildThatCannotBeWatchedIsEndedAndTold) {
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const int next = dup(0);
   close(next);
-  // One more file may be open, which is for the signals.
+  // One more file may be opened; that is the one for the signals.
   const rlimit limit = {static_cast<rlim_t>(next) + 1, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   const absl::Status status = RunInChild(kName, [] {
@@ -91,7 +91,7 @@ TEST(RunInChild, ASecondSignalIsPassedOnToo) {
     sigset_t terms;
     sigemptyset(&terms);
     sigaddset(&terms, SIGTERM);
-    // Within a second it would be a repeat of the first.
+    // Within a second the signal would be a repeat of the first.
     const timespec pause = {1, 500000000};
     if (sigtimedwait(&terms, nullptr, &pause) != -1) return 3;
     return AwaitSignal() == SIGTERM ? 0 : 4;

@@ -26,7 +26,7 @@ namespace satrap {
 namespace {
 
 constexpr size_t kHeaderBytes = 64;
-constexpr size_t kFloatsAt = 20;  // in the header: floats a row
+constexpr size_t kFloatsAt = 20;  // in the header: how many floats a row has
 constexpr size_t kBlockHeaderBytes = 8;
 constexpr int64_t kWrongRecordsShown = 5;
 
@@ -47,7 +47,7 @@ absl::StatusOr<LastCut> FindLastCut(const std::string& run_dir) {
   return LastCut{*progress.job, *progress.result, FolderOfCut(run_dir, progress.cut->cut())};
 }
 
-// The feature that counts in the table kTallyTable, and that table; null if the job has none.
+// The feature whose ids are counted in the table kTallyTable; null if the job has none.
 const FeatureConfig* TallyFeature(const JobConfig& job) {
   for (const FeatureConfig& feature : job.data().features()) {
     if (feature.table() == kTallyTable) return &feature;
@@ -62,7 +62,7 @@ T NumberAt(absl::string_view bytes, size_t at) {
   return number;
 }
 
-// Calls visit(key, first value of the row) for each row of a file, or of the part of it at `where`.
+// Calls visit(key, first value of the row) for each row of a file, or of its part at `where`.
 absl::Status ReadRows(const std::string& path, const PartOfFile& where, uint64_t part_bytes,
                       absl::FunctionRef<void(uint64_t, float)> visit) {
   ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, DiskFileSystem()));
@@ -74,7 +74,7 @@ absl::Status ReadRows(const std::string& path, const PartOfFile& where, uint64_t
   }
   const size_t row_bytes = NumberAt<uint32_t>(file, kFloatsAt) * sizeof(float);
   size_t at = kHeaderBytes;
-  // A block of no rows is the end.
+  // A block without rows is the end.
   while (at + kBlockHeaderBytes <= file.size() && NumberAt<uint32_t>(file, at) > 0) {
     const size_t rows = NumberAt<uint32_t>(file, at);
     const size_t block_bytes = kBlockHeaderBytes + rows * (sizeof(uint64_t) + row_bytes);
@@ -98,7 +98,7 @@ absl::Status ReadRows(const std::string& path, const PartOfFile& where, uint64_t
 // The value of each record's row; NaN for a record without one.
 struct Counts {
   std::vector<float> of_record;
-  int64_t strange_rows = 0;  // of no record, or a second one of the same
+  int64_t strange_rows = 0;  // of no record, or a second row of the same one
 };
 
 absl::StatusOr<Counts> ReadCounts(const LastCut& cut, const FeatureConfig& feature,

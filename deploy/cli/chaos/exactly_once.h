@@ -1,6 +1,6 @@
 // Proofs that a finished run has trained every record exactly once in each epoch. They read the
 // files of the run's last cut by their format (docs/formats.md, "Saved rows") and share no code
-// with the processes that have written them.
+// with the processes that wrote them.
 //
 // Thread-safe: functions of their arguments and of the files.
 
@@ -16,15 +16,15 @@ namespace satrap {
 // The table whose rows count how often each record was trained (TallyConfig, proto/model.proto).
 inline constexpr char kTallyTable[] = "tally";
 
-// By the ledger of the run's last cut: every epoch holds as many records as the first one, and the
-// result's samples are their sum. (A ledger refuses a record that is consumed twice.) Returns a
+// Checks the ledger of the run's last cut: every epoch holds as many records as the first one, and
+// the result's samples are their sum. (A ledger refuses a record that is consumed twice.) Returns a
 // line that says what was found; DATA_LOSS says what is wrong.
 absl::StatusOr<std::string> CheckLedger(const std::string& run_dir);
 
-// By the rows of the table kTallyTable in the run's last cut: it has a row for each record of the
-// synthetic log, numbered from 0, and no other, and each row's value is the number of epochs.
-// FAILED_PRECONDITION if the job has no such table or other data; else as CheckLedger. DATA_LOSS
-// names the first wrong records and their counts.
+// Checks the rows of the table kTallyTable in the run's last cut: there is a row for each record of
+// the synthetic log, numbered from 0, and no other, and each row's value is the number of epochs.
+// FAILED_PRECONDITION if the job has no such table or reads other data; else as CheckLedger.
+// DATA_LOSS names the first wrong records and their counts.
 absl::StatusOr<std::string> CheckTally(const std::string& run_dir);
 
 }  // namespace satrap

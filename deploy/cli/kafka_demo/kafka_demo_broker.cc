@@ -19,17 +19,17 @@ namespace {
 constexpr char kBrokerLog[] = "kafka_broker";
 constexpr char kToolsLog[] = "kafka_tools";
 constexpr char kProducerLog[] = "kafka_producer";
-// The broker script's exit code for what is not installed.
+// The broker script's exit code if something is not installed.
 constexpr int kNotInstalled = 3;
 constexpr int kPeriodMs = 50;
 constexpr int kRetryMs = 200;
-// Java on a machine that builds at the same time.
+// Enough for Java on a machine that is building at the same time.
 constexpr int64_t kStartMs = 120000;
 constexpr int64_t kTopicMs = 60000;
 constexpr int64_t kProduceMs = 300000;
 
-// Takes the signals that ask to stop out of the way for as long as it lives, so that the folder and
-// the processes of the demo are tidied up before this process ends.
+// Blocks the signals that ask to stop for as long as it lives, so that the demo's folder and
+// processes are tidied up before this process ends.
 class HeldSignals {
  public:
   HeldSignals() {
@@ -54,13 +54,14 @@ class HeldSignals {
   sigset_t before_;
 };
 
-// With what it has started itself: the broker's script runs a program before it becomes the broker.
+// Ends the process and what it has started itself: the broker's script runs a program before it
+// becomes the broker.
 void End(ChildProcess* process) {
   if (!process->HasEnded()) kill(-process->pid(), SIGKILL);
   while (!process->HasEnded()) poll(nullptr, 0, 5);
 }
 
-// How a process that ended by itself has ended, with what its log says.
+// How a process that ended by itself has ended, and what its log says.
 std::string EndText(const std::string& name, const ChildProcess& process, const std::string& log) {
   const std::string error = LastErrorOf(log);
   return absl::StrCat(name, " ", DescribeExit(process.wait_status()),
@@ -149,7 +150,7 @@ absl::Status KafkaDemoBroker::MakeTopic(const std::string& topic, int partitions
   for (;;) {
     const absl::Status made =
         Run({"topics", topic, absl::StrCat("--make=", partitions)}, deadline_ms);
-    // A broker that is starting is waited for within the attempt, and may refuse all the same.
+    // Each attempt waits for a broker that is starting, but the broker may still refuse.
     if (!absl::IsUnavailable(made) || MonotonicMs() > deadline_ms) return made;
     poll(nullptr, 0, kRetryMs);
   }

@@ -1,5 +1,6 @@
-// The Kafka broker of `satrap demo --kafka` and the process that writes its topic: both are
-// programs beside the run, in its folder, and end with this object, or with this process.
+// The Kafka broker of `satrap demo --kafka` and the process that writes its topic. Both are
+// separate programs with their files in the run's folder, and end with this object, or with this
+// process.
 //
 //   RUN/kafka                        the broker's data and log; a broker started there again
 //                                    (tests/kafka/broker RUN/kafka) has the same address
@@ -25,9 +26,9 @@ namespace satrap {
 class KafkaDemoBroker {
  public:
   // Starts the broker and waits until it has chosen its address. `properties` ("NAME=VALUE")
-  // override its settings. FAILED_PRECONDITION if Java or the jars are missing; ABORTED if it ends;
-  // CANCELLED, "stopped by Interrupt", if a signal asks to stop. `folder` must outlive it.
-  // REQUIRES: the main thread, and no other one
+  // override its settings. FAILED_PRECONDITION if Java or the jars are missing; ABORTED if the
+  // broker ends; CANCELLED, "stopped by Interrupt", if a signal asks to stop. `folder` must outlive
+  // this object. REQUIRES: the main thread, and no other one
   static absl::StatusOr<std::unique_ptr<KafkaDemoBroker>> Start(
       const RunFolder& folder, const std::string& install_dir,
       const std::vector<std::string>& properties);
@@ -36,10 +37,11 @@ class KafkaDemoBroker {
 
   const std::string& address() const { return address_; }  // HOST:PORT
 
-  // Makes a topic. Tries again while the broker is starting, for a minute. Errors as Start, and as
-  // `satrap topics` tells them.
+  // Makes a topic. Retries for a minute while the broker is starting. Errors as Start, and as
+  // `satrap topics` reports them.
   absl::Status MakeTopic(const std::string& topic, int partitions);
-  // Runs `satrap produce ARGS --brokers ...`, until it ends; or in the background. Errors as Start.
+  // Each runs `satrap produce ARGS --brokers ...`: Produce until it ends, StartProducing in the
+  // background. Errors as Start.
   absl::Status Produce(const std::vector<std::string>& args);
   absl::Status StartProducing(const std::vector<std::string>& args);
 
@@ -50,7 +52,7 @@ class KafkaDemoBroker {
  private:
   KafkaDemoBroker(const RunFolder& folder, std::string install_dir, ChildProcess broker);
   std::vector<std::string> Command(const std::vector<std::string>& args) const;
-  // Runs this program with `args` to its end.
+  // Runs this program with `args` and waits for its end.
   absl::Status Run(const std::vector<std::string>& args, int64_t deadline_ms);
 
   const RunFolder& folder_;

@@ -35,10 +35,10 @@ namespace {
 constexpr char kJob[] = "kafka_demo";
 constexpr char kLog[] = "demo";  // the job whose synthetic log is written
 constexpr int64_t kLookMs = 2000;
-// A short demo looks more often, so that its halves have enough looks to compare.
+// A short demo is measured more often, so that its halves have enough looks to compare.
 constexpr double kLooksOfAShortDemo = 30;
 
-// An endless topic must not fill the disk. What is kept is minutes ahead of what is read.
+// An endless topic must not fill the disk. What is kept is minutes ahead of the reader.
 const char* const kBounds[] = {
     "log.segment.bytes=67108864",
     "log.retention.bytes=268435456",
@@ -70,7 +70,7 @@ class Watch {
     if (minutes_ > 0 && seconds >= minutes_ * 60) Stop(status);
     return true;
   }
-  // Why the run was ended; empty if it was not.
+  // Why this has ended the run; empty if it has not.
   const std::string& problem() const { return problem_; }
   const KafkaDemoSeries& series() const { return series_; }
 
@@ -98,7 +98,7 @@ class Watch {
     if (!bytes.has_value()) return absl::nullopt;
     return static_cast<uint64_t>(*bytes);
   }
-  // As `satrap stop`. Asked again in the next generation if this one ends before it has stopped.
+  // As `satrap stop`. Asks again in the next generation if this one ends before it has stopped.
   void Stop(const StatusAnswer& status) {
     if (status.generation() == stopped_generation_) return;
     auto channel = rpc::GrpcChannel::Create(coordinator_, rpc::EndpointOptions());
@@ -128,7 +128,7 @@ absl::StatusOr<std::unique_ptr<RunFolder>> MakeFolder(const RunFlags& flags) {
   return RunFolder::CreateUnder(kRunsDir, kJob, /*is_latest=*/true);
 }
 
-// Topics with the test stream in them, and the train stream being written.
+// Makes both topics, writes the test stream's, and starts to write the train stream's.
 absl::Status WriteTopics(double rate, const JobConfig& job, uint64_t records,
                          KafkaDemoBroker* broker) {
   const std::string& train = job.data().kafka().topics(0);
@@ -141,7 +141,7 @@ absl::Status WriteTopics(double rate, const JobConfig& job, uint64_t records,
                                  absl::StrCat("--rate=", rate)});
 }
 
-// The best AUC is known, because the log is synthetic; the job knows only its topic.
+// The best AUC is known, because the log is synthetic, but the job knows only its topic.
 void AddBayesAuc(const SyntheticFormat& log, JobRun* run) {
   if (!run->report.has_value() || !run->report->result.has_test()) return;
   run->report->bayes_auc = ComputeBayesAuc(log).of_test_labels;

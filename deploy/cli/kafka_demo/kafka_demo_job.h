@@ -1,4 +1,5 @@
-// Fits the job of `satrap demo --kafka` to its broker, and to what is written to its topic.
+// Fits the job of `satrap demo --kafka` to its broker, and to the records that are written to its
+// topic.
 //
 // Thread-safe: a function of its arguments.
 
@@ -15,10 +16,10 @@ namespace satrap {
 
 inline constexpr int kDemoPartitions = 4;  // of the train topic
 
-// Lets all streams read from the broker at `address`, and the train stream end behind `records`
-// records that `satrap produce --synthetic` writes to kDemoPartitions partitions, also if they are
-// not written yet; 0: never. INVALID_ARGUMENT if the job does not train from one topic, or if that
-// makes it invalid.
+// Makes all streams read from the broker at `address`, and the train stream end after `records`
+// records, which `satrap produce --synthetic` writes to kDemoPartitions partitions, perhaps later;
+// 0: never. INVALID_ARGUMENT if the job does not train from one topic, or if the change makes it
+// invalid.
 absl::Status SetDemoTopics(const std::string& address, uint64_t records, JobConfig* job);
 
 }  // namespace satrap

@@ -15,7 +15,7 @@ JobConfig DemoJob() {
   JobConfig job;
   const absl::Status parsed = ParseTextFile("deploy/jobs/kafka_demo.textproto", &job);
   EXPECT_TRUE(parsed.ok()) << parsed;
-  // The zoo's layers have no part in this.
+  // The zoo's layers do not matter here.
   LayerConfig* const layer = job.mutable_model()->add_layers();
   layer->set_name("logit");
   layer->add_inputs("*.linear");

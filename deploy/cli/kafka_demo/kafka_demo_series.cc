@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// Fewer looks than this in a half say nothing.
+// Fewer looks than this in one half mean nothing.
 constexpr size_t kFewestLooks = 3;
 
 // Mean memory of a process. Absent if a sample lacks the process, or no sample knows its rows.
@@ -42,7 +42,7 @@ struct Half {
       if (at == look->memory.end()) return absl::nullopt;
       const ProcessMemory& memory = at->second;
       if (!memory.rows.has_value()) continue;
-      // A page of rows counts before the kernel has committed it, so rows may exceed the whole.
+      // Rows count a page before the kernel has committed it, so they may exceed the whole.
       sum.others += static_cast<double>(memory.resident - std::min(memory.resident, *memory.rows));
       sum.rows += static_cast<double>(*memory.rows);
       ++known;

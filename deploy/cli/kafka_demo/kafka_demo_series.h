@@ -1,5 +1,5 @@
 // What `satrap demo --kafka` measures while it trains: lag and memory over time, and whether they
-// stay as they are.
+// remain constant.
 //
 // Not thread-safe.
 
@@ -19,7 +19,7 @@ namespace satrap {
 
 struct ProcessMemory {
   uint64_t resident = 0;              // bytes
-  absl::optional<uint64_t> rows = 0;  // those of them that hold embedding rows; absent: not known
+  absl::optional<uint64_t> rows = 0;  // how many of these hold embedding rows; absent: not known
 };
 
 struct KafkaDemoLook {
@@ -35,10 +35,10 @@ class KafkaDemoSeries {
   void Add(KafkaDemoLook look) { looks_.push_back(std::move(look)); }
 
   // Compares the two halves of the time after the warm-up, which is the first third: the rate, the
-  // mean lag, and the mean memory of each process that was there in all looks. One line each, for
-  // people. Tables grow with the ids that are seen, so embedding rows have a line of their own and
-  // are taken out of their process's; looks that do not know them are left out of both lines.
-  // A line that says so if the series is too short.
+  // mean lag, and the mean memory of each process that is present in all looks. One line each,
+  // for people. Tables grow with the ids that are seen, so embedding rows have their own line and
+  // are subtracted from their process's; looks that do not know them are left out of both lines.
+  // If the series is too short, one line that says so.
   std::string Text() const;
 
  private:

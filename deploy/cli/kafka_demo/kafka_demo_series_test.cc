@@ -12,7 +12,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A look every second, with 100 samples a second.
+// A look at the given second of a run that trains 100 samples a second.
 KafkaDemoLook Look(int second, uint64_t lag, uint64_t bytes) {
   KafkaDemoLook look;
   look.seconds = second;
@@ -57,7 +57,7 @@ TEST(KafkaDemoSeries, EmbeddingRowsStandApartFromTheRestOfTheirProcess) {
     ProcessMemory& ps = look.memory["embedding_ps 0"];
     ps.resident = second < 20 ? 160000000 : 190000000;
     ps.rows = second < 20 ? 60000000 : 80000000;
-    // Its metrics did not answer twice.
+    // Twice the metrics of the process did not answer.
     if (second == 15 || second == 25) ps.rows.reset();
     series.Add(look);
   }

@@ -48,7 +48,7 @@ std::set<std::string> CutFolders(const std::string& run_dir) {
   return names;
 }
 
-// "adagrad", "none": the name of the member that a oneof `kind` has chosen.
+// "adagrad", "none": the name of the member that is set in the oneof `kind`.
 std::string KindName(const google::protobuf::Message& message) {
   const auto* kind = message.GetDescriptor()->FindOneofByName("kind");
   const auto* field = message.GetReflection()->GetOneofFieldDescriptor(message, kind);
@@ -64,7 +64,7 @@ std::string SegmentsText(const TableConfig& table) {
   return absl::StrJoin(segments, ", ");
 }
 
-// The rows of a table lie in many files: one for each range of partitions of each PS that saved it,
+// The rows of a table are in many files: one for each range of partitions of each PS that saved it,
 // or parts of files that it shares.
 std::string TableText(const SavedTable& table, const CheckpointManifest& manifest,
                       const JobConfig* job) {
@@ -109,7 +109,7 @@ std::string LedgerText(const LedgerState& ledger) {
 
 // The checksum of the next bytes of a file.
 absl::StatusOr<uint32_t> CrcOfNext(uint64_t bytes, ReadableFile* file) {
-  // In pieces: a file of rows may be larger than the memory.
+  // In blocks, because a file of rows may be larger than the memory.
   std::vector<char> block(1 << 20);
   uint32_t crc = 0;
   while (bytes > 0) {
@@ -122,7 +122,7 @@ absl::StatusOr<uint32_t> CrcOfNext(uint64_t bytes, ReadableFile* file) {
   return crc;
 }
 
-// "", or what is wrong with the file.
+// What is wrong with the file; "" if nothing is.
 std::string ProblemOf(const FileOfCut& expected, FileSystem* file_system) {
   const auto file = file_system->Open(expected.path);
   if (!file.ok()) return std::string(file.status().message());
@@ -140,12 +140,12 @@ std::string ProblemOf(const FileOfCut& expected, FileSystem* file_system) {
   return "";
 }
 
-// The cuts that no retention has removed: the newest ones, and those that links name. How many are
-// kept may have changed with `resume --set`, and the smallest number counts.
+// The cuts that retention has not removed: the newest ones, and those that links name. `resume
+// --set` may have changed how many are kept, and the smallest number counts.
 std::set<std::string> CutsThatOughtToBe(const RunLog& log, const std::string& run_dir) {
   int keep = std::numeric_limits<int>::max();
   for (const RunLogEntry& entry : log.entries()) {
-    // A compacted log has the jobs of the cuts that are there.
+    // A compacted log has the jobs of the cuts that still exist.
     if (!entry.has_generation() || !entry.generation().has_job()) continue;
     keep = std::min(keep, std::max(1, entry.generation().job().checkpoint().keep()));
   }
@@ -173,7 +173,7 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
   for (const RunLogEntry& entry : log.entries()) {
     if (!entry.has_cut()) continue;
     const CutEntry& cut = entry.cut();
-    // A cut that is being removed has lost its manifest first.
+    // A cut that is being removed loses its manifest first.
     std::error_code error;
     const bool is_there = fs::exists(FolderOfCut(run_dir, cut.cut()) + "/manifest", error);
     uncommitted.erase(cut.cut());
@@ -193,7 +193,7 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
                           CountText(cut.step()), BytesText(cut.bytes()), DurationText(age_seconds),
                           absl::StrJoin(marks, " "));
   }
-  // One of a generation that still runs may be committed later.
+  // A cut of a generation that still runs may be committed later.
   for (const std::string& name : uncommitted) {
     absl::StrAppendFormat(&text, kRowFormat, name, "", "", "", "", "not committed");
   }
@@ -243,7 +243,7 @@ absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* fil
                    ReadManifest(folder, file_system, &manifest_crc32c));
   std::vector<std::string> problems;
   if (log != nullptr) {
-    // Files that are whole prove nothing if they are those of another cut.
+    // Whole files prove nothing if they belong to another cut.
     const absl::Status identity = CheckCutIdentity(*log, folder, manifest, manifest_crc32c);
     if (absl::IsFailedPrecondition(identity)) return identity;
     if (!identity.ok()) problems.emplace_back(identity.message());
@@ -270,7 +270,8 @@ absl::StatusOr<CutEntry> FindCutOfRun(const std::string& run_dir, const std::str
       absl::StrCat("; `satrap checkpoint list ", run_dir, "` lists those to go on from");
   const absl::StatusOr<std::string> name = NameOfCut(log, run_dir, typed);
   if (!name.ok()) {
-    // What was typed may be a path to another run's cut, which needs more words than a wrong name.
+    // The user may have typed a path to another run's cut, which needs more words than a wrong
+    // name.
     if (absl::StrContains(typed, "/")) return name.status();
     return absl::NotFoundError(absl::StrCat("run ", run_dir, " has no cut '", typed, "'", hint));
   }
@@ -283,7 +284,7 @@ absl::StatusOr<CutEntry> FindCutOfRun(const std::string& run_dir, const std::str
 
 absl::StatusOr<std::string> FindCutFolder(const std::string& typed) {
   std::error_code error;
-  // A cut's folder may lie anywhere, as somebody may have copied it out of its run.
+  // A cut's folder may be anywhere, because somebody may have copied it out of its run.
   for (const std::string& folder : {typed, CheckpointsDir(typed) + "/latest"}) {
     if (fs::is_regular_file(folder + "/manifest", error)) {
       return fs::canonical(folder, error).string();

@@ -25,7 +25,7 @@ using ::testing::Not;
 class CutFilesTest : public LoggedRunTest {
  protected:
   std::string CutDir(const std::string& name) const { return CheckpointsDir(dir_) + "/" + name; }
-  // A cut with two files of rows and the dense network, not in the log.
+  // Writes a cut with two files of rows and the dense network, not in the log.
   CheckpointManifest WriteCut(const std::string& folder) {
     fs::create_directories(folder);
     CheckpointManifest manifest;
@@ -40,7 +40,7 @@ class CutFilesTest : public LoggedRunTest {
                     .ok());
     manifest.set_version(kManifestVersion);
     manifest.set_order_fingerprint(7);
-    // Elsewhere than in RUN/checkpoints it stays number 4 of generation 2.
+    // A cut outside RUN/checkpoints remains number 4 of generation 2.
     const auto id = ParseCutName(fs::path(folder).filename().string());
     if (id.has_value()) {
       manifest.set_generation(id->generation);

@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-// "423,280": counts have up to 15 digits, which nobody reads without.
+// "423,280": counts have up to 15 digits, which nobody can read without commas.
 std::string Grouped(int64_t number) {
   const std::string digits = absl::StrCat(number);
   std::string text;

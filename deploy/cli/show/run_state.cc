@@ -85,7 +85,8 @@ std::string TopicsText(const StatusAnswer& status) {
   return text;
 }
 
-// Why generations began: failures, which are a reason to worry, apart from what somebody asked for.
+// Why generations began. Failures, which are a reason to worry, are separate from what somebody
+// asked for.
 template <typename Restarts>
 std::string RestartsText(const Restarts& restarts) {
   std::string failures;
@@ -112,8 +113,8 @@ std::string DroppedText(const RunProgress& progress) {
   return text;
 }
 
-// Of a run whose report was not written or was removed, or that an older build has ended, which
-// wrote it for programs only; the log has the result all the same.
+// The result in the log, for a run whose report was not written or was removed, or that ended with
+// an older build, which wrote the report for programs only.
 std::string ResultText(const RunResult& result) {
   std::string text = absl::StrCat("trained ", Counted(result.samples(), "sample"), " in ",
                                   Counted(result.steps(), "step"));
@@ -122,7 +123,7 @@ std::string ResultText(const RunResult& result) {
   return text + "\n";
 }
 
-// What to do about a run that has failed. Runs of older builds have only the text.
+// How to proceed with a run that has failed. Runs of older builds have only the text.
 Ending::Advice AdviceOf(const std::string& run_dir, const std::string& failure) {
   const absl::optional<Ending> ending = ReadEnding(run_dir + kEndingOfRun);
   return ending.has_value() ? ending->advice() : AdviceOfOldFailure(failure);

@@ -1,4 +1,4 @@
-// The whole command line: what deploy/satrap_cli has, and its tools.
+// The whole command line: the commands of deploy/satrap_cli, and its tools.
 
 #include <string>
 #include <utility>

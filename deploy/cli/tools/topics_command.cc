@@ -24,7 +24,8 @@
 namespace satrap {
 namespace {
 
-// The status of a run that runs now; absent otherwise, or while its coordinator does not answer.
+// The status of a run in progress; absent if the run does not run, or its coordinator does not
+// answer.
 absl::optional<StatusAnswer> StatusOf(const std::string& run_dir) {
   const auto connection = RunConnection::Open(run_dir);
   if (!connection.ok()) return absl::nullopt;

@@ -14,8 +14,8 @@
 namespace satrap {
 namespace {
 
-// The error of a file as that of a cut which is not whole: the code of a file's error says nothing
-// of the request.
+// Turns the error of a file into that of a cut which is not whole. Its own code would be read as
+// one about the request.
 absl::Status NotWhole(const absl::Status& error) { return absl::DataLossError(error.message()); }
 
 absl::Status CheckFile(const std::string& path, uint64_t bytes, FileSystem* file_system) {
@@ -81,8 +81,8 @@ absl::Status CutFolders::MoveLink(const std::string& link, const std::string& cu
   return file_system_->Rename(draft, path);
 }
 
-// The cut of the best validation that `cut` knows of; empty if it knows of none. Not what the log
-// calls the newest best: a run may have been taken back to a cut before that one.
+// The best cut so far according to `cut`; empty if there was none. The log's newest best cut may be
+// another one: a run may have been taken back to a cut before that.
 absl::StatusOr<std::string> CutFolders::BestOf(const std::string& cut) const {
   ASSIGN_OR_RETURN(const CheckpointManifest manifest,
                    ReadManifest(FolderOfCut(run_dir_, cut), file_system_));
@@ -130,14 +130,14 @@ absl::Status CutFolders::RemoveOld(const RunLog& log, int keep,
   std::set<std::string> kept;
   int newest = 0;
   for (auto entry = log.entries().rbegin(); entry != log.entries().rend(); ++entry) {
-    // The newest is what the next generation begins from.
+    // The newest is where the next generation begins.
     if (!entry->has_cut() || newest >= std::max(keep, 1)) continue;
     kept.insert(entry->cut().cut());
     ++newest;
     // A run that goes on from this cut is tested with the best one that it knows of.
     const absl::StatusOr<std::string> best = BestOf(entry->cut().cut());
-    if (absl::IsNotFound(best.status())) continue;  // nobody can go on from it any more
-    // As long as it cannot be read it is not known which other cut it needs.
+    if (absl::IsNotFound(best.status())) continue;  // no run can continue from it any more
+    // As long as this cut cannot be read, nobody knows which other cut it needs.
     RETURN_IF_ERROR(best.status());
     kept.insert(*best);
   }

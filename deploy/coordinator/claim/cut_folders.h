@@ -2,9 +2,9 @@
 // links `latest` and `best`. Only the log says which cuts are committed.
 //
 // Blocking. Thread-compatible. One process at a time changes the folders: the coordinator of the
-// newest generation. Callers look before (RunLog::HasForeignEntry); one that is superseded just
-// after may move a link back, which the next commit corrects, or remove a cut that it finds too
-// old.
+// newest generation. Callers first check that they are that one (RunLog::HasForeignEntry). A
+// coordinator that is superseded just after its check may move a link back, which the next commit
+// corrects, or remove a cut that it considers too old.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_CLAIM_CUT_FOLDERS_H_
 #define SATRAP_DEPLOY_COORDINATOR_CLAIM_CUT_FOLDERS_H_
@@ -31,21 +31,22 @@ class CutFolders {
 
   // Checks that the cut in the folder `name` is whole, and returns its entry for the log, with the
   // checksum of its manifest and without what only rank 0 knows (best, last, leave, seconds).
-  // DATA_LOSS, naming the file, if one cannot be read, is not there, or has another size than the
-  // manifest says. Other errors are of the request: INVALID_ARGUMENT if `name` is no folder of
-  // RUN/checkpoints or holds another cut; FAILED_PRECONDITION if the cut is of another generation.
+  // DATA_LOSS, naming the file, if one cannot be read, is missing, or has another size than the
+  // manifest says. Other errors are about the request: INVALID_ARGUMENT if `name` is no folder of
+  // RUN/checkpoints or holds another cut; FAILED_PRECONDITION if the cut is from another
+  // generation.
   absl::StatusOr<CutEntry> Check(const std::string& name) const;
 
-  // Sets `latest` to the cut that the next generation begins from, and `best` to the best one that
-  // it knows of; without one there is no such link.
+  // Sets `latest` to the cut that the next generation begins from, and `best` to the best cut that
+  // this one knows of. If it knows of none, `best` is removed.
   absl::Status MoveLinks(const RunLog& log);
 
-  // Removes the committed cuts but the newest `keep` and the best ones that these know of, which a
-  // run that goes on from them is tested with. If one of these cannot be read, removes nothing.
-  // A cut that another command has pinned (common/checkpoint/cut_pin.h) stays until a later call.
-  // From kCallsUntilPinIsTold calls in a row on, and after as many again, the status is UNAVAILABLE
-  // and names the cut and who pins it; all others are removed all the same.
-  // Calls `begins`, if there is one, with the name of each cut before it removes that.
+  // Removes all committed cuts but the newest `keep` and the best cuts that these know of, because
+  // a run that continues from one of them is tested with its best cut. If one of these cannot be
+  // read, removes nothing. A cut that another command has pinned (common/checkpoint/cut_pin.h)
+  // stays until a later call. After kCallsUntilPinIsTold calls in a row, and again after as many
+  // more, the status is UNAVAILABLE and names the cut and who pins it; all others are removed all
+  // the same. Calls `begins`, if it is not null, with the name of each cut before removing it.
   static constexpr int kCallsUntilPinIsTold = 10;
   absl::Status RemoveOld(const RunLog& log, int keep,
                          const std::function<void(const std::string& cut)>& begins = nullptr);
@@ -60,7 +61,7 @@ class CutFolders {
   absl::Status MoveLink(const std::string& link, const std::string& cut);
   // UNAVAILABLE if it is pinned.
   absl::Status RemoveCut(const std::string& name);
-  // Counts another call that has found the cut pinned. UNAVAILABLE if that is to be told.
+  // Counts another call that has found the cut pinned. UNAVAILABLE if it is time to report that.
   absl::Status OnPinned(const std::string& name);
 
   const std::string run_dir_;

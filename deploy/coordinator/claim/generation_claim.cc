@@ -27,7 +27,7 @@ namespace {
 
 constexpr size_t kCausesShown = 5;
 
-// Whether the old size's coordinator has announced this generation, and nobody has begun it.
+// Whether the coordinator of the old size has announced this generation, and none has begun it yet.
 bool FollowsScale(const RunLog& log) {
   return !log.entries().empty() && log.entries().back().has_generation() &&
          log.entries().back().generation().began() == BEGAN_SCALE_ANNOUNCED;
@@ -47,7 +47,7 @@ absl::Status AppendDropped(const ClaimRequest& request, RunLog* log) {
 }
 
 absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
-  // Whose change of job is dropped has lost nothing to run on.
+  // The limit does not apply after a dropped change of the job: the earlier job may still run.
   if (log.has_left() || DroppedChange(log.entries()) != nullptr ||
       log.restarts_without_cut() < job.max_restarts()) {
     return absl::OkStatus();
@@ -102,7 +102,8 @@ absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const Run
   return entry;
 }
 
-// The manifest of the cut in `folder`, if it is the one that the log names and can be gone on from.
+// The manifest of the cut in `folder`. An error unless it is the one that the log names and a run
+// can continue from it.
 absl::StatusOr<CheckpointManifest> ReadStartCut(const RunLog& log, const std::string& folder,
                                                 FileSystem* file_system) {
   uint32_t crc32c = 0;
@@ -120,7 +121,7 @@ absl::StatusOr<CheckpointManifest> ReadStartCut(const RunLog& log, const std::st
   return manifest;
 }
 
-// The job of the generation that has made the cut.
+// The job of the generation that made the cut.
 JobConfig JobOfCut(const RunLog& log, const std::string& cut) {
   JobConfig job;
   for (const RunLogEntry& entry : log.entries()) {
@@ -154,7 +155,7 @@ absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& en
                           claimed->ledger);
 }
 
-// An error: whether the log can be appended to any more is not known, or it cannot.
+// After an error the log can't be appended to, or it isn't known whether it can.
 absl::Status CompactIfDue(const ClaimRequest& request, ClaimedGeneration* claimed) {
   RunLog& log = claimed->log;
   if (log.number() - log.compacted_number() < request.compact_after) return absl::OkStatus();
@@ -183,7 +184,7 @@ std::string RecentCauses(const RunLog& log) {
   for (auto entry = log.entries().rbegin();
        entry != log.entries().rend() && left > 0 && causes.size() < kCausesShown; ++entry) {
     if (!entry->has_generation()) continue;
-    // The entry tells how the generation before it ended.
+    // The entry says how the generation before it ended.
     causes.push_back(absl::StrCat("generation ", entry->generation().generation() - 1, ": ",
                                   CauseText(entry->generation())));
     --left;
@@ -194,7 +195,7 @@ std::string RecentCauses(const RunLog& log) {
 
 absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system) {
   ASSIGN_OR_RETURN(JobConfig job, ReadResolvedJob(config));
-  // Members may have another working folder.
+  // Make it absolute, because members may have other working directories.
   std::error_code error;
   const auto run_dir = std::filesystem::absolute(job.run_dir(), error);
   if (error || job.run_dir().empty()) {
@@ -212,7 +213,7 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
   CHECK(request.run_id != 0);
   const std::string& run_dir = request.job.run_dir();
   ASSIGN_OR_RETURN(RunLog log, RunLog::Open(run_dir, file_system, request.writer));
-  // If somebody has dropped it already, the log has another job.
+  // If another process has dropped it already, the log's job is another one.
   if (request.drops_change && log.end() == nullptr && DroppedChange(log.entries()) == nullptr) {
     RETURN_IF_ERROR(AppendDropped(request, &log));
   }

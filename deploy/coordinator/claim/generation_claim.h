@@ -26,28 +26,29 @@ namespace satrap {
 
 // 1,000 entries are half a day at a cut every 45 s, and are read in a tenth of a second.
 inline constexpr size_t kCompactAfter = 1000;
-// How many files of the log are removed at a time: a log of an older build may have many, and
-// nobody shall wait for them all.
+// How many files of the log are removed at a time: a log from an older build may have many, and
+// claiming must not wait until all are gone.
 inline constexpr size_t kRemoveAtOnce = 2000;
 
 struct ClaimRequest {
-  // Its run_dir is the run's folder, absolute. The rest is the job of a run that begins; a run that
-  // goes on has its job in the log.
+  // run_dir is the run's folder, absolute. The rest is the job of a new run; a run that goes on has
+  // its job in the log.
   JobConfig job;
-  // Somebody resumes the run: `job` is the next generation's, and it begins from the cut of the
-  // name `from`, which the log must have (NameOfCut, common/checkpoint/cut_identity.h); empty: from
-  // the newest.
+  // Somebody resumes the run: `job` becomes the next generation's job, and it begins from the cut
+  // named `from`, which the log must have (NameOfCut, common/checkpoint/cut_identity.h). Empty
+  // `from`: the newest cut.
   bool next_job = false;
   std::string from;
-  // The newest generation's job cannot be started where the run is, as `ended` says: it is dropped,
-  // as by a coordinator that meets such a cause (job_trial.h). REQUIRES: not next_job
+  // The newest generation's job cannot be started where the run is, for the reason in `ended`: it
+  // is dropped, just as a coordinator that meets such a cause drops it (job_trial.h). REQUIRES: not
+  // next_job
   bool drops_change = false;
   // How the generation before ended, if it was lost or has failed. May be empty.
   Ending ended;
   uint64_t writer = 0;  // random, of this process: names the drafts of its log entries
-  uint64_t run_id = 0;  // random, != 0: of a run that begins
+  uint64_t run_id = 0;  // random, != 0: the id if a run begins
   int64_t unix_ms = 0;  // now
-  // The log is compacted when it has so many entries since it was last.
+  // The log is compacted once it has this many entries since the last compaction.
   size_t compact_after = kCompactAfter;
 };
 
@@ -58,33 +59,33 @@ struct ClaimedGeneration {
   uint64_t run_id = 0;
   uint64_t generation = 0;
   JobConfig job;
-  // What all roles begin from; empty if from nothing.
+  // The cut that all roles begin from; empty if there is none.
   std::string cut_folder;
   RunPosition position;  // the cut's, for this job (start_position.h)
   LedgerState ledger;
   absl::optional<uint64_t> order_fingerprint;  // the cut's
-  std::string judged_anew;  // what BeginFrom (start_position.h) has told; may be empty
-  // What could not be tidied up. It costs disk space and nothing else.
+  std::string judged_anew;  // the text that BeginFrom (start_position.h) returned; may be empty
+  // What could not be tidied up. It only costs disk space.
   std::vector<std::string> warnings;
 };
 
-// The job in the file `config`, which a launcher has written, with its run_dir made absolute. It is
-// validated if the run's log is empty: it is the run's then. Else the log has the run's job, which
-// was valid for the build that began it. INVALID_ARGUMENT, NOT_FOUND; others as RunLog::Open.
+// The job in the file `config`, which a launcher has written, with its run_dir made absolute. If
+// the run's log is empty, this is the run's job and is validated. Otherwise the log has the run's
+// job, which was valid for the build that began it. INVALID_ARGUMENT, NOT_FOUND; others as
+// RunLog::Open.
 absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system);
 
-// Claims the next generation. If the run has finished (log.end() != null), it claims none and
-// returns the last one. Then it removes what earlier generations have left without committing it:
-// folders of cuts, drafts; and it compacts the log if that is due. The job is the request's in a
-// run that begins or is resumed, and otherwise the log's (JobOfNext in job_of_run.h). Errors, with
-// nothing claimed:
+// Claims the next generation. If the run has finished (log.end() != null), claims none and returns
+// the last one. Then removes what earlier generations have left without committing it (folders of
+// cuts, drafts), and compacts the log if that is due. The job is the request's if a run begins or
+// is resumed, otherwise the log's (JobOfNext in job_of_run.h). Errors, with nothing claimed:
 //   ALREADY_EXISTS, ABORTED  another coordinator has claimed at the same time: start again
-//   FAILED_PRECONDITION   more than max_restarts restarts without a cut between; a finished run is
-//                         to be resumed; the log has no cut `from`
+//   FAILED_PRECONDITION   more than max_restarts restarts without a cut between them; a resume of a
+//                         finished run; the log has no cut `from`
 //   INVALID_ARGUMENT      next_job changes what must not change (common/config/job_change.h), or
-//                         when training ends to where it is already (start_position.h)
-//   DATA_LOSS             the log or the cut is damaged or not there, or the folder holds another
-//                         cut than the one that the log names
+//                         moves the end of training to where training already is (start_position.h)
+//   DATA_LOSS             the log or the cut is damaged or missing, or the folder holds another cut
+//                         than the one that the log names
 //   others as FileSystem  (after one of these the generation may be claimed; it is then over)
 absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
                                                   FileSystem* file_system);

@@ -246,7 +246,7 @@ TEST_F(GenerationClaimTest, AResumeTakesOnlyCutsThatTheLogNames) {
 TEST_F(GenerationClaimTest, AFolderWithAnotherCutThanTheLogNamesIsRefusedAndTold) {
   ASSERT_TRUE(Claim().ok());
   Commit(1, 1);
-  // As a copy from another run that has used the same names.
+  // Like a copy from another run that has used the same names.
   CheckpointManifest other = ManifestOf(1, 1);
   other.add_table_files()->set_crc32c(5);
   ASSERT_TRUE(WriteManifest("/runs/a/checkpoints/cut_0001_000001", other, &disk_).ok());
@@ -259,7 +259,7 @@ TEST_F(GenerationClaimTest, AFolderWithAnotherCutThanTheLogNamesIsRefusedAndTold
   EXPECT_EQ(Log().entries().size(), 2u);
 }
 
-// A run whose cut says that training is over, after 2 epochs.
+// The run's cut says that training is over, after 2 epochs.
 TEST_F(GenerationClaimTest, AResumeThatAsksForMoreEpochsTrainsOnInThisAndLaterGenerations) {
   request_.job.set_epochs(2);
   ASSERT_TRUE(Claim().ok());
@@ -337,7 +337,7 @@ TEST_F(GenerationClaimTest, TheSizeThatWasAnnouncedIsTakenOverAndIsNoRestart) {
   EXPECT_FALSE(Claim("a PS was killed").ok()) << "now a death counts";
 }
 
-// Another size that could not be announced.
+// The ranks left for another size, but that size could not be announced.
 TEST_F(GenerationClaimTest, ACutToLeaveIsNoFailureSoOneMoreGenerationMayFollowIt) {
   request_.job.set_max_restarts(0);
   ASSERT_TRUE(Claim().ok());
@@ -416,7 +416,7 @@ TEST_F(GenerationClaimTest, TheJobOfARunThatBeginsIsValidatedAndThatOfAnEarlierB
   write(30);
   EXPECT_THAT(std::string(ReadJobToClaim(config, &disk_).status().message()),
               HasSubstr("preload_ids: must be 0"));
-  // An earlier build took it.
+  // An earlier build accepted this job.
   ASSERT_TRUE(Claim().ok());
   const auto again = ReadJobToClaim(config, &disk_);
   ASSERT_TRUE(again.ok()) << again.status();

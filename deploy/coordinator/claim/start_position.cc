@@ -7,7 +7,7 @@
 namespace satrap {
 namespace {
 
-// What validations are judged by: "AUC", or "RMSE of task 'rating'". A job that does not name its
+// The criterion of validations: "AUC", or "RMSE of task 'rating'". A job that does not name its
 // task means the first.
 std::string ChooserOf(const JobConfig& job) {
   const EvaluationConfig& evaluation = job.evaluation();
@@ -18,7 +18,7 @@ std::string ChooserOf(const JobConfig& job) {
   return judge;
 }
 
-// A typing error would end the run for good in its first step.
+// Without this check a typing error would end the run for good in its first step.
 absl::Status CheckNotPassed(const JobConfig& before, const JobConfig& job,
                             const RunPosition& position) {
   const auto max_steps = static_cast<uint64_t>(job.max_steps());
@@ -70,8 +70,8 @@ void ContinueTraining(const JobConfig& job_of_cut, const JobConfig& job, RunPosi
   if (position->next() != RunPosition::FINISH) return;
   if (WhyTrainingIsOver(job_of_cut, *position).empty()) return;
   if (!WhyTrainingIsOver(job, *position).empty()) return;
-  // A cut at the end of an epoch names the next one, and one within an epoch says what is left of
-  // it, as every other cut does.
+  // The position already says where to continue: a cut at the end of an epoch names the next one,
+  // and a cut within an epoch says what is left of it.
   position->set_next(RunPosition::RESUME);
   position->clear_stopped_early();
 }
@@ -83,8 +83,8 @@ std::string BeginFrom(const JobConfig& job_of_cut, const JobConfig& job, RunPosi
     ContinueTraining(job_of_cut, job, position);
     return "";
   }
-  // Whether training is over is asked of the position as it would be: patience that has run out by
-  // another metric has not run out by this one.
+  // Decide whether training is over from the position without the old judgements: patience that has
+  // run out by another metric has not run out by this one.
   RunPosition anew = *position;
   ForgetJudgements(&anew);
   if (position->next() == RunPosition::FINISH) {

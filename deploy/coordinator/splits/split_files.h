@@ -1,6 +1,6 @@
 // The list of a run's files, RUN/splits/DIGEST: written once, by the first generation, and read by
-// all. DIGEST is the XXH64 of the list, so two coordinators that write at once write the same file
-// or two. Text with a checksum, like the log.
+// all. DIGEST is the XXH64 of the list, so two coordinators that write at the same time write
+// either the same file or two different ones. Text with a checksum, like the log.
 //
 // Blocking. Thread-safe: functions of their arguments.
 
@@ -20,20 +20,19 @@
 
 namespace satrap {
 
-// The list of the run in job.run_dir(): the one that, with `topics`, `cut_order` (the order
-// fingerprint of the cut that the generation begins from) was made of, or `proposed` if the folder
-// holds it, or the first by name. If the folder holds none, `proposed` is written and is durable
-// when this returns. `writer` is random and names the draft. DATA_LOSS, naming the file, for a
-// damaged list.
+// The list of the run in job.run_dir(): the list that gives, with `topics`, the order fingerprint
+// `cut_order` (of the cut that the generation begins from); else `proposed` if the folder holds it;
+// else the first by name. If the folder holds none, `proposed` is written and is durable when this
+// returns. `writer` is random and names the draft. DATA_LOSS, naming the file, for a damaged list.
 absl::StatusOr<SplitList> FixSplitList(const JobConfig& job, const SplitList& proposed,
                                        const std::vector<StreamTopics>& topics,
                                        absl::optional<uint64_t> cut_order, uint64_t writer,
                                        FileSystem* file_system);
 
-// The files of `files` and `topics`.
+// A list with the files of `files` and with `topics`.
 SplitList WithTopics(SplitList files, const std::vector<StreamTopics>& topics);
 
-// What the list's file is called: 16 hexadecimal digits.
+// The file name of the list: 16 hexadecimal digits.
 std::string SplitListDigest(const SplitList& splits);
 
 // "the file a.csv has 7 bytes", "... 3 train files, not 4": the first way in which `b` differs

@@ -1,6 +1,6 @@
 // The splits of each train epoch that have been leased, in unordered runs. The splits of an epoch
-// are dealt in order, each once, to whichever loader asks next; those that the ledger of the
-// generation's cut says are consumed whole are left out. Repeated calls do not get here: the
+// are dealt in order, each once, to whichever loader asks next. Splits that were consumed whole
+// according to the ledger of the generation's cut are left out. Repeated calls do not get here: the
 // engine's AnswerWindow answers them.
 //
 // Not thread-safe: the coordinator's engine locks.

@@ -36,11 +36,11 @@ class DealtTopics {
   // Adds the partitions from `known` on, but none of those that the generation began with.
   void AddTo(uint32_t known, HeartbeatAnswer* answer) const;
 
-  // The status, from what the loaders among answer->roles() have told. `unix_ms` is now.
+  // Adds the status, from what the loaders among answer->roles() have reported. `unix_ms` is now.
   void AddTo(int64_t unix_ms, StatusAnswer* answer) const;
 
  private:
-  std::vector<uint32_t> first_loaders_;  // of lane, or of partition modulo its size
+  std::vector<uint32_t> first_loaders_;  // by lane, or by partition modulo the size of this
   bool begun_ = false;
   StreamTopics train_;
   size_t begun_with_ = 0;
@@ -49,12 +49,13 @@ class DealtTopics {
 };
 
 // The first offset of each partition that is not consumed, at a cut with this position and ledger:
-// what the group commits. Later epochs read again what the first one has consumed, so they change
+// the group commits these. Later epochs read again what the first one has consumed, so they change
 // nothing.
 std::vector<uint64_t> ConsumedOffsets(const StreamTopics& train, const RunPosition& position,
                                       const Ledger& ledger);
 
-// The same as a group's commit. REQUIRES: one offset for each of the first partitions of `train`
+// The offsets in the form of a group's commit. REQUIRES: one offset for each of the first
+// partitions of `train`
 std::vector<KafkaPlace> PlacesOf(const StreamTopics& train, const std::vector<uint64_t>& offsets);
 
 }  // namespace satrap

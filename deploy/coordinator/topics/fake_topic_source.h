@@ -1,4 +1,4 @@
-// A TopicSource for tests: a cluster in memory. The test changes it as it likes.
+// A TopicSource for tests: an in-memory cluster, which the test changes as it likes.
 //
 // Not thread-safe.
 
@@ -31,9 +31,10 @@ class FakeTopicSource final : public TopicSource {
   std::map<KafkaPartition, Partition> partitions;
   std::map<KafkaPartition, int64_t> committed;
   std::vector<std::vector<KafkaPlace>> commits;
-  absl::Status error;         // of every question
-  absl::Status commit_error;  // of commits
-  // Called with its name after each question about offsets: what happens before the next one.
+  absl::Status error;         // returned by every question
+  absl::Status commit_error;  // returned by commits
+  // Called after each question about offsets, with the question's name: lets a test change the
+  // cluster before the next one.
   std::function<void(const std::string& question)> after;
 
   absl::StatusOr<std::string> ClusterId(const KafkaConfig&) override {

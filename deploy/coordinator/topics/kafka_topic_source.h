@@ -43,7 +43,7 @@ class KafkaTopicSource final : public TopicSource {
 
   const absl::Duration limit_;
   const Logger logger_;
-  // By what a connection is made of: brokers, settings, group.
+  // Keyed by what determines a connection: brokers, settings, group.
   std::map<std::string, std::unique_ptr<KafkaCluster>> clusters_;
 };
 

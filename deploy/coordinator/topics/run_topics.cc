@@ -24,7 +24,7 @@ const StreamTopics* FindStream(const std::vector<StreamTopics>& topics, uint32_t
   return nullptr;
 }
 
-// Each stream as the first entry that names it has it.
+// The topics of each stream, from the first entry that names it.
 std::vector<StreamTopics> FirstTopicsOf(const RunLog& log) {
   std::vector<StreamTopics> topics;
   for (const RunLogEntry& entry : log.entries()) {
@@ -59,7 +59,7 @@ RunTopics::RunTopics(const JobConfig& job, const RunTopicsOptions& options, Host
       << "the job reads topics";
 }
 
-// `take` runs on disk.
+// `take` runs on the disk executor.
 template <typename Question, typename Answer>
 void RunTopics::Ask(Question question, void (RunTopics::*take)(const Answer& answer)) {
   ++open_questions_;
@@ -84,7 +84,7 @@ void RunTopics::WarnOnce(const char* what, const absl::Status& status,
 
 void RunTopics::Await(uint32_t loader, Done done) {
   Done& waiting = awaiting_[loader];
-  // Its attempt is over. Else a broker that is away for long would leave many of them.
+  // The earlier attempt is over. Without this, many of them would pile up while a broker is away.
   if (waiting) waiting(absl::UnavailableError("the loader has asked again"));
   waiting = std::move(done);
   if (deadline_us_.has_value()) return;
@@ -115,7 +115,7 @@ void RunTopics::TakeTopics(const absl::StatusOr<FoundTopics>& found) {
   deadline_us_.reset();
   std::map<uint32_t, Done> waiting;
   waiting.swap(awaiting_);
-  // Whoever waits for topics that could not be had is told how the generation has ended.
+  // Whoever waits for topics that could not be found is told how the generation has ended.
   const absl::Status ended = host_->EndedStatus();
   if (!ended.ok()) status = ended;
   for (const auto& [loader, done] : waiting) done(status);
@@ -130,7 +130,7 @@ bool RunTopics::WaitForBroker(const absl::Status& status) {
     return false;
   }
   if (options_.executor->NowUs() >= *deadline_us_) {
-    // The next generation would wait as long again, and each one after it.
+    // A restart would not help: every further generation would wait as long again.
     Ending away = EndingOf(
         Ending::TOPICS, absl::StrCat(status.message(),
                                      "; the run has waited for it as long as broker_wait_seconds ",
@@ -147,7 +147,7 @@ bool RunTopics::WaitForBroker(const absl::Status& status) {
   return true;
 }
 
-// What the log does not have yet is appended before anybody is answered.
+// Appends what the log does not have yet before any loader is answered.
 absl::Status RunTopics::BeginWith(const FoundTopics& found) {
   for (const std::string& warning : found.warnings) {
     if (options_.warn) options_.warn(warning);
@@ -172,7 +172,7 @@ absl::Status RunTopics::BeginWith(const FoundTopics& found) {
     MutexLock lock(&mutex_);
     dealt_.Begin(*train);
   }
-  // The coordinator before may have died between a cut's link and the commit of its offsets.
+  // The previous coordinator may have died between a cut's link and the commit of its offsets.
   if (start_ledger_ == nullptr) return absl::OkStatus();
   return Follow(*start_position_, *start_ledger_);
 }

@@ -1,5 +1,5 @@
-// The topics of a run, in one generation: found before any loader reads, told to all, watched for
-// partitions that are added, and followed by the group's offsets.
+// The topics of a run, in one generation: they are found before any loader reads and sent to all,
+// partitions that are added are noticed, and the group's offsets follow the cuts.
 //
 // The first FixSplits of a run turns start and end of its topics into offsets and appends them to
 // the log as a TOPICS entry before any loader is answered; every later generation reads the same
@@ -8,9 +8,9 @@
 // partitions, and waits broker_wait_seconds for a broker that is away; then the run fails.
 //
 // Partitions that are added while a hybrid run without end trains are appended to the log, then
-// dealt (dealt_topics.h), and told with each heartbeat until the loader knows them; a sync run
+// dealt (dealt_topics.h), and sent with each heartbeat until the loader knows them; a sync run
 // warns and leaves them out. After a cut is committed, and when a generation begins from one, the
-// offsets up to which it has consumed everything are committed for the job's group, in the
+// offsets up to which that cut has consumed everything are committed for the job's group, in the
 // background, one commit at a time and the newest first. A failure only warns, and the next cut
 // tries again.
 //
@@ -18,8 +18,8 @@
 // answers are taken where the run's log is written (Host::OnDisk), because most of them end in an
 // entry of it.
 //
-// Thread-safe, except where "on disk" is said: those calls are for tasks of Host::OnDisk. It never
-// calls its host while it holds its lock, so the host may call it under its own.
+// Thread-safe, except for calls marked "On disk": those are for tasks of Host::OnDisk. It never
+// calls its host while it holds its lock, so the host may call it while holding its own.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_TOPICS_RUN_TOPICS_H_
 #define SATRAP_DEPLOY_COORDINATOR_TOPICS_RUN_TOPICS_H_
@@ -49,7 +49,8 @@ namespace satrap {
 
 struct RunTopicsOptions {
   Executor* executor = nullptr;  // timers
-  // Whom to ask, and where: both for a job that reads topics.
+  // The source that answers questions, and the executor that asks: both for a job that reads
+  // topics.
   TopicSource* topics = nullptr;
   Executor* topic_executor = nullptr;
   FileSystem* file_system = nullptr;
@@ -61,14 +62,14 @@ struct RunTopicsOptions {
 
 class RunTopics {
  public:
-  // What it needs of the engine.
+  // What this class needs from the engine.
   class Host {
    public:
     virtual ~Host() = default;
     // Runs tasks one at a time, in order.
     virtual void OnDisk(Task task) = 0;
     // On disk: appends the entry to the run's log. After an error the generation has ended, unless
-    // the entry certainly is not there.
+    // it is certain that the entry is not in the log.
     virtual absl::Status AppendTopics(const TopicsEntry& topics) = 0;
     // Ends the generation; the run fails, too, unless a restart may cure it (cause_table.h).
     virtual void EndForTopics(Ending how) = 0;
@@ -76,23 +77,24 @@ class RunTopics {
     virtual absl::Status EndedStatus() = 0;
   };
 
-  // `log` is the host's; only calls on disk read it. `position` and `ledger` are of the cut that
-  // the generation begins from, whose offsets the group may not have; null: from nothing. None is
-  // owned.
+  // `log` is the host's; only calls on disk read it. `position` and `ledger` belong to the cut that
+  // the generation begins from, whose offsets the group may not have; null: there is no cut. None
+  // is owned.
   RunTopics(const JobConfig& job, const RunTopicsOptions& options, Host* host, const RunLog* log,
             const RunPosition* position, const LedgerState* ledger);
 
-  // Answers that come when `owner`, who owns this object, is gone are dropped. REQUIRES: called
-  // before all others
+  // Sets the owner of this object. Answers that come after `owner` is gone are dropped. REQUIRES:
+  // called before all others
   void SetOwner(std::weak_ptr<void> owner) { owner_ = std::move(owner); }
 
   // On disk. Whether all that the generation begins with is known; true for a job without topics.
   bool known() const { return known_; }
-  // On disk: makes it known, and calls `done` on disk when that has succeeded or failed. If the
-  // loader calls again meanwhile, the `done` before gets UNAVAILABLE. REQUIRES: !known()
+  // On disk: finds out what the generation begins with, and calls `done` on disk when that has
+  // succeeded or failed. If the loader calls again meanwhile, its earlier `done` gets UNAVAILABLE.
+  // REQUIRES: !known()
   void Await(uint32_t loader, std::function<void(const absl::Status&)> done);
-  // On disk: what the loaders are told, and what fixes the order of the samples, which does not
-  // grow.
+  // On disk: topics() are what the loaders receive; first_topics() fix the order of the samples and
+  // do not grow.
   const std::vector<StreamTopics>& topics() const { return topics_; }
   const std::vector<StreamTopics>& first_topics() const { return first_topics_; }
 

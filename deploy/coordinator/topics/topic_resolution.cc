@@ -88,9 +88,9 @@ absl::StatusOr<Offsets> AtTime(const std::string& text, const Found& found, cons
   return source->OffsetsAt(found.stream.config, found.partitions, *time_ms);
 }
 
-// One element for each partition; sets found->ranges. A start that the cluster is asked for is
-// asked before the ranges, so that it lies within them although writers and the group go on: one
-// after the range would be an error.
+// One element for each partition; sets found->ranges. If the cluster is asked for the starts, it is
+// asked before the ranges: writers and the group go on meanwhile, and a start after its range would
+// be an error.
 absl::StatusOr<Offsets> FindStarts(Found* found, TopicSource* source) {
   const TopicInput& stream = found->stream;
   const KafkaStart& start = stream.config.start();
@@ -111,7 +111,7 @@ absl::StatusOr<Offsets> FindStarts(Found* found, TopicSource* source) {
   return offsets;
 }
 
-// Why the stream must not wait for messages that are not written yet; null if it may.
+// Why the stream must not wait for messages that are yet to be written; null if it may.
 const char* WhyNotWait(const JobConfig& job, const TopicInput& stream) {
   if (stream.stream != TRAIN_STREAM) {
     return "an evaluation reads all of its records and must not wait for any";
@@ -176,8 +176,8 @@ absl::Status CheckLanes(const JobConfig& job, const Found& found) {
       job.lanes()));
 }
 
-// All partitions that the stream reads, sorted: of the topics that it names, and of those that
-// match its pattern and take no dead letters.
+// All partitions that the stream reads, sorted: those of the topics that it names, and those of the
+// topics that match its pattern and take no dead letters.
 absl::StatusOr<std::vector<KafkaPartition>> FindPartitions(const TopicInput& stream,
                                                            TopicSource* source) {
   ASSIGN_OR_RETURN(std::vector<KafkaPartition> partitions, source->Partitions(stream.config));
@@ -196,7 +196,7 @@ absl::StatusOr<std::vector<KafkaPartition>> FindPartitions(const TopicInput& str
                                           " matches only topics that take dead letters"));
 }
 
-// A typo would be noticed with the first bad record, which may come after days.
+// Otherwise a typo would be noticed only with the first bad record, which may come after days.
 absl::Status CheckDeadLetterTopic(const TopicInput& stream, TopicSource* source) {
   if (stream.config.dead_letter_topic().empty()) return absl::OkStatus();
   KafkaConfig config = stream.config;
@@ -221,7 +221,7 @@ std::vector<TopicInput> TopicInputsOf(const JobConfig& job) {
   for (const Stream stream : {TRAIN_STREAM, VALID_STREAM, TEST_STREAM}) {
     if (job.action() != JobConfig::TRAIN && stream != TEST_STREAM) continue;
     const KafkaConfig* const topics = TopicsOf(job.data(), stream);
-    // A stream has files or topics, and `predict` and `evaluate` may bring files of their own.
+    // A stream has files or topics, but `predict` and `evaluate` may bring files of their own.
     if (topics == nullptr || !FilesOf(job.data(), stream).empty()) continue;
     streams.push_back({stream, TopicsPath(stream), *topics, dead_letter_topics});
   }

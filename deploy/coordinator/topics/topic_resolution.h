@@ -2,8 +2,8 @@
 // whether the cluster is still the run's when a later generation begins, and which partitions were
 // added since.
 //
-// An error is the run's one message: it names partition and offsets, or the field of the job.
-// Blocking, as TopicSource. Functions of their arguments and of the cluster.
+// An error is the one message with which the run fails: it names partition and offsets, or the
+// field of the job. Blocking, as TopicSource. Functions of their arguments and of the cluster.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_TOPICS_TOPIC_RESOLUTION_H_
 #define SATRAP_DEPLOY_COORDINATOR_TOPICS_TOPIC_RESOLUTION_H_
@@ -25,15 +25,16 @@ namespace satrap {
 // A stream that a job reads from topics.
 struct TopicInput {
   Stream stream = TRAIN_STREAM;
-  std::string path;  // of its section in the job: "data.kafka"
+  std::string path;  // of the stream's section in the job: "data.kafka"
   KafkaConfig config;
-  // Those of all streams of the job: what is written there must not come back as input.
+  // Dead-letter topics of all streams of the job: what is written there must not come back as
+  // input.
   std::vector<std::string> dead_letter_topics = {};
 };
-// Those that a job of this action reads.
+// The topic streams that a job with this action reads.
 std::vector<TopicInput> TopicInputsOf(const JobConfig& job);
 
-// Whether the stream has no end. What a job leaves out means NEVER for the train stream and
+// Whether the stream has no end. A job that sets no end means NEVER for the train stream and
 // AT_START for the others.
 bool IsEndless(const TopicInput& stream);
 
@@ -41,22 +42,23 @@ struct ResolvedTopics {
   StreamTopics topics;
   std::vector<std::string> warnings;  // offsets that have expired and are skipped
 };
-// The partitions that the cluster has now, with offsets. A start lies within what the broker has,
-// or, with on_lost_offsets SKIP, the earliest offset is taken in place of an expired one. An end of
+// The partitions that the cluster has now, with offsets. A start must lie within what the broker
+// has, but with on_lost_offsets SKIP an expired one is replaced by the earliest offset. An end of
 // the train stream may lie after what is written: then reading waits for it, which a reproducible
-// run must not, nor one of mode SYNC without max_wait_ms. `now_ms` is the wall clock's: a time to
-// come has no offset yet. Writers may go on meanwhile: no message that they add is skipped.
+// run must not do, nor a run of mode SYNC without max_wait_ms. `now_ms` is the wall clock's: a time
+// in the future has no offset yet. Writers may go on meanwhile: no message that they add is
+// skipped.
 //   OUT_OF_RANGE      a start that has expired, or lies after the partition's end
-//   INVALID_ARGUMENT  offsets that are not one for each partition; an end before its start, or to
-//                     come where it must not; a time to come; fewer partitions of the train stream
-//                     than lanes (mode SYNC)
+//   INVALID_ARGUMENT  a list of offsets without exactly one for each partition; an end before its
+//                     start, or not yet written where reading must not wait; a time in the future;
+//                     fewer partitions of the train stream than lanes (mode SYNC)
 //   NOT_FOUND         the topic for dead letters; others as TopicSource
 absl::StatusOr<ResolvedTopics> ResolveTopics(const JobConfig& job, const TopicInput& stream,
                                              int64_t now_ms, TopicSource* source);
 
-// Whether the cluster is the one that `known` was made of and still has its partitions, and the
-// topic for dead letters. FAILED_PRECONDITION names both clusters, or the partitions that are gone;
-// NOT_FOUND the topic for dead letters. Others as TopicSource.
+// Whether the cluster is the one that `known` came from and still has its partitions and the topic
+// for dead letters. FAILED_PRECONDITION names both clusters, or the partitions that are gone;
+// NOT_FOUND names the topic for dead letters. Others as TopicSource.
 absl::Status CheckTopics(const TopicInput& stream, const StreamTopics& known, TopicSource* source);
 
 // The partitions that `known` lacks, from their first message on; empty if there are none.

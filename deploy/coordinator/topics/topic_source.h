@@ -1,6 +1,6 @@
-// The questions about topics that the coordinator asks: which partitions there are, which offsets,
-// what a group has committed; and the commit of a group's offsets. `config` says which cluster is
-// asked, and as whom.
+// The questions about topics that the coordinator asks: which partitions exist, which offsets they
+// have, what a group has committed; and the commit of a group's offsets. `config` says which
+// cluster is asked, and as whom.
 //
 // Implementations: KafkaTopicSource (kafka_topic_source.h), and FakeTopicSource in tests.
 //

@@ -29,7 +29,7 @@ namespace {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   signal(SIGPIPE, SIG_DFL);
-  // If the parent died before prctl, the kernel will never send the signal: getppid tells.
+  // If the parent died before prctl, the kernel will never send the signal; getppid shows that.
   const bool bound = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
   const int input = open("/dev/null", O_RDONLY);
   if (bound && input >= 0 && dup2(input, 0) == 0 && dup2(log, 1) == 1 && dup2(log, 2) == 2) {
@@ -109,7 +109,7 @@ std::string LastErrorOf(const std::string& log_path, size_t max_bytes) {
       continue;
     }
     last = std::string(line);
-    // A line of Logger::Error, an error from before there is a logger, or a failed CHECK.
+    // A line of Logger::Error, an error from before the logger existed, or a failed CHECK.
     if (absl::StrContains(line, " error ") || absl::StartsWith(line, "error: ") ||
         absl::StrContains(line, "CHECK")) {
       last_error = std::string(line);

@@ -1,5 +1,5 @@
-// A ChildProcess is one program that this process has started; the launcher does so through a
-// ProcessStarter (process_starter.h).
+// A ChildProcess is one program that this process has started. The launcher starts its programs
+// through a ProcessStarter (process_starter.h).
 //
 // The child dies with its parent, whatever ends the parent: the kernel kills it when the thread
 // that started it is gone (PR_SET_PDEATHSIG). So the parent's main thread must start it. The child
@@ -41,7 +41,7 @@ class ChildProcess {
   absl::optional<int> wait_status_;
 };
 
-// What a line that begins a generation in a log starts with; its number follows.
+// The start of the line that begins a generation in a log; the generation's number follows.
 inline constexpr char kGenerationLine[] = "---- generation ";
 
 // "exited with code 1", "was killed by signal 9 (Killed)".

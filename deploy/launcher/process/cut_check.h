@@ -1,5 +1,5 @@
-// A quick look at whether a saved cut is there as it was committed. It reads the manifest and the
-// sizes of the files, not what is in them; `satrap checkpoint verify` reads everything.
+// A quick check whether a saved cut is there as it was committed. It reads the manifest and the
+// sizes of the files, not their contents; `satrap checkpoint verify` reads everything.
 //
 // Thread-safe: functions of their arguments and of the files.
 
@@ -23,11 +23,11 @@ struct FileOfCut {
   uint64_t bytes;
   std::vector<FileOfManifest::Part> parts;  // one after another
 };
-// All but the manifest itself. `folder` is the cut's.
+// All files that the manifest names. `folder` is the cut's.
 std::vector<FileOfCut> FilesOfCut(const std::string& folder, const CheckpointManifest& manifest);
 
-// What is wrong with the cut of the name `cut` that the log of the run in `run_dir` commits; empty
-// if nothing is seen:
+// What is wrong with committed cut `cut` of the run in `run_dir`, whose log is `log`; empty if
+// nothing is found:
 //     missing: FOLDER
 //     damaged: WHAT, with its path     a file or the manifest; or another cut lies in its place
 std::string CutProblem(const RunLog& log, const std::string& run_dir, const std::string& cut,

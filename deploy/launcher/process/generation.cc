@@ -22,14 +22,14 @@
 namespace satrap {
 namespace {
 
-// How long processes may take to be gone that were killed: the kernel frees their memory meanwhile.
+// How long killed processes may take to disappear: the kernel frees their memory meanwhile.
 constexpr int64_t kGoneMs = 60000;
 constexpr int64_t kLogPeriodMs = 10000;
 
 constexpr Role kStartOrder[] = {COORDINATOR, EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER,
                                 NN_WORKER};
 
-// What follows the name of the NN worker's program that has the kernels of the job's device.
+// The suffix of the NN worker's program that has the kernels of the job's device.
 const char* SuffixOf(NnWorkerConfig::Device device) {
   switch (device) {
     case NnWorkerConfig::CPU:
@@ -42,14 +42,14 @@ const char* SuffixOf(NnWorkerConfig::Device device) {
   return "";
 }
 
-// Below the folder of programs.
+// The path of a role's program, relative to the folder of programs.
 std::string ProgramOf(Role role, const JobConfig& job) {
   const absl::string_view name = RoleName(role);
   return absl::StrCat(role == COORDINATOR ? "deploy/" : "", name, "/", name,
                       role == NN_WORKER ? SuffixOf(job.nn_worker().device()) : "");
 }
 
-// "embedding_ps_0", as in names of logs and sockets.
+// "embedding_ps_0", for names of logs and sockets.
 std::string FileNameOf(Role role, int index) { return absl::StrCat(RoleName(role), "_", index); }
 
 }  // namespace
@@ -71,7 +71,7 @@ Generation::Generation(ProcessStarter* starter, const RunFolder* folder, std::st
     : starter_(starter),
       folder_(folder),
       bin_dir_(std::move(bin_dir)),
-      // On a full disk a log grows on, or rather cannot.
+      // On a full disk the log is not cut.
       log_cutter_(
           [](const std::string& path) { CutForeignFile(path, FileLimits()).IgnoreError(); }) {}
 
@@ -102,9 +102,10 @@ absl::Status Generation::StartOne(const JobConfig& job, Role role, int index, ui
     args.push_back(absl::StrCat("--listen=", folder_->SocketAddress(file_name)));
   }
   const std::string log_path = folder_->LogPath(file_name);
-  // A log that cannot be written is told by the start of the process, which opens it, too.
+  // An error here is ignored: the start of the process, which opens the log, too, reports it.
   std::ofstream(log_path, std::ios::app) << kGenerationLine << number << " ----\n";
-  // One that is killed leaves none, and must not be taken for the one before.
+  // A process that is killed leaves no ending, and that of the one before must not be mistaken for
+  // its own.
   std::error_code error;
   std::filesystem::remove(ending_path, error);
   ASSIGN_OR_RETURN(const pid_t pid, starter_->Start(args, log_path));
@@ -178,7 +179,7 @@ absl::Status Generation::End(int signal, int64_t timeout_ms) {
     if (!process.ended) pids.push_back(process.pid);
   }
   const absl::Status sent = starter_->Signal(pids, signal);
-  // With a lost starter they have ended, too.
+  // If the starter is lost, they have ended, too.
   if (absl::IsAborted(sent)) return Reap();
   RETURN_IF_ERROR(sent);
   const int64_t deadline_ms = MonotonicMs() + timeout_ms;

@@ -27,7 +27,7 @@ struct RoleProcess {
   int index;
   std::string name;  // "nn_worker 1"
   std::string log_path;
-  std::string ending_path;  // where it leaves its Ending (common/role/ending.h)
+  std::string ending_path;  // where the process writes its Ending (common/role/ending.h)
   pid_t pid;
   bool ended = false;
   int wait_status = 0;   // once it has ended
@@ -43,16 +43,16 @@ class Generation {
   // Nothing is owned.
   Generation(ProcessStarter* starter, const RunFolder* folder, std::string bin_dir);
 
-  // Writes into each log which generation begins, removes what processes of the one before have
-  // left of their endings, and starts all processes, the coordinator first, with
-  // `coordinator_flags` alone. Errors as ProcessStarter; what was started before the error still
-  // runs. FAILED_PRECONDITION, and nothing is started, if the job wants cards and the NN worker's
-  // program for them was not built. REQUIRES: no process of an earlier generation runs
+  // Writes into each log which generation begins, removes the endings that processes of the one
+  // before have written, and starts all processes. The coordinator is started first, and only it
+  // gets `coordinator_flags`. Errors as ProcessStarter; processes that were started before the
+  // error still run. FAILED_PRECONDITION, and nothing is started, if the job wants cards and the NN
+  // worker's program for them was not built. REQUIRES: no process of an earlier generation runs
   absl::Status Start(const JobConfig& job, uint64_t number,
                      const std::vector<std::string>& coordinator_flags);
-  // Notes the processes that have ended, and every few seconds lets logs be cut that have become
-  // too long (log_cutter.h), for which nobody waits. If the starter was lost, and with it all
-  // processes, another one takes its place: errors as ProcessStarter::Replace.
+  // Notes the processes that have ended, and every few seconds has logs cut that have become too
+  // long (log_cutter.h), without waiting for it. If the starter was lost, and with it all
+  // processes, replaces it: errors as ProcessStarter::Replace.
   absl::Status Reap();
   // Waits until each process but the coordinator has ended, or the time is over.
   absl::Status WaitForRoles(int64_t timeout_ms);
@@ -80,11 +80,11 @@ class Generation {
   const std::string bin_dir_;
   std::vector<RoleProcess> processes_;
   absl::Status starter_loss_;
-  int64_t next_cut_ms_ = 0;  // of the logs
+  int64_t next_cut_ms_ = 0;  // when logs are cut next
   LogCutter log_cutter_;
 };
 
-// The path as a user would type it: relative if it is below the current folder.
+// The path as a user would type it: relative if it is below the current directory.
 std::string ShownPath(const std::string& path);
 
 }  // namespace satrap

@@ -16,13 +16,13 @@
 namespace satrap {
 namespace {
 
-// What the process has left; nothing if it runs, ended well or has left nothing.
+// The ending that the process has written; nothing if it runs, ended well or has written none.
 absl::optional<Ending> LeftBy(const RoleProcess& process) {
   if (!process.ended || process.ended_well()) return absl::nullopt;
   return ReadEnding(process.ending_path);
 }
 
-// What a role has heard of a failure elsewhere, by which it ended.
+// The failure elsewhere that a role has heard of and that made it end.
 absl::optional<Ending> HeardBy(const RoleProcess& process) {
   if (process.role == COORDINATOR) return absl::nullopt;
   absl::optional<Ending> left = LeftBy(process);
@@ -30,8 +30,8 @@ absl::optional<Ending> HeardBy(const RoleProcess& process) {
   return left;
 }
 
-// Whether a role has ended because of a failure elsewhere. Its exit code says so where it could
-// leave nothing.
+// Whether a role has ended because of a failure elsewhere. If it could not write an ending, its
+// exit code says so.
 bool IsEcho(const RoleProcess& process) {
   const bool has_left = LeftBy(process).has_value();
   return HeardBy(process).has_value() || (!has_left && (process.exited_with(kExitEchoStartAgain) ||
@@ -59,7 +59,7 @@ Cause SilentCoordinator(const RoleProcess& coordinator, const RoleProcess* witne
   return cause;
 }
 
-// The cause when the coordinator, or an echo of it, has one. `first`, if not null, is the first
+// The cause if the coordinator, or an echo of it, has one. `first`, if not null, is the first
 // process that ended by itself. It is the cause if it ended before the process that the coordinator
 // names, because that one failed when it missed `first`.
 Cause ToldCause(const Generation& generation, const Ending& ending, int64_t over_ms,
@@ -93,7 +93,7 @@ Cause CauseOf(const RoleProcess& process) {
   cause.ending.set_text(absl::StrCat(process.name, " ", DescribeExit(process.wait_status),
                                      process.ended_well() ? " before the run was over" : ""));
   cause.full = absl::StrCat(cause.ending.text(), "; its log is ", ShownPath(process.log_path));
-  // Nobody can log that it gets SIGKILL: the last line is about something else.
+  // A process cannot log its own SIGKILL, so its last line is unrelated.
   const std::string last = IsKill(process) ? "" : LastErrorOf(process.log_path);
   if (!last.empty()) absl::StrAppend(&cause.full, "\n  it says: ", last);
   return cause;
@@ -116,7 +116,8 @@ Cause FindCause(const Generation& generation, const CoordinatorView& view) {
   const RoleProcess* killed =
       generation.FirstEnded([](const RoleProcess& process) { return process.was_killed(); });
   if (killed != nullptr) return CauseOf(*killed);
-  // A coordinator that asks to be started again ends its generation for a reason that others know.
+  // A coordinator that asks to be started again ends its generation for a reason that is known
+  // elsewhere.
   const RoleProcess* first = generation.FirstEnded([](const RoleProcess& process) {
     const bool is_told = process.role == COORDINATOR && process.exited_with(kExitStartAgain);
     return !is_told && !IsEcho(process);
@@ -130,7 +131,7 @@ Cause FindCause(const Generation& generation, const CoordinatorView& view) {
     return ToldCause(generation, view.status.ending(), view.over_ms, first);
   }
   if (coordinator.exited_with(kExitFailed)) return CauseOf(coordinator);
-  // The coordinator may be gone before it was asked. It has left what it would have said, and
+  // The coordinator may be gone before it was asked. It has written what it would have said, and
   // others have heard it.
   if (const absl::optional<Ending> left = LeftBy(coordinator); left.has_value()) {
     return ToldCause(generation, *left, coordinator.ended_ms, first);
@@ -160,8 +161,8 @@ std::string OutlookText(const std::string& run_dir, const RunProgress& before,
   if (!newest.ok() || newest->generation == 0 || newest->result.has_value()) return "";
   const std::string how = ResumeText(run_dir, *newest, ShownPath(run_dir));
   if (end.saved) return absl::StrCat(kNoWorkIsLost, "; ", how);
-  // A generation that did not begin has no work to lose. What the one before lost was told when it
-  // was restarted.
+  // A generation that did not begin has no work to lose. What the one before lost was reported when
+  // it was restarted.
   const bool claimed = newest->generation > before.generation;
   if (!end.has_run && status.train().step() == 0 && (end.has_answered || !claimed)) return how;
   if (LosesNoWork(*newest, status)) return absl::StrCat(kNoWorkIsLost, "; ", how);
@@ -169,15 +170,15 @@ std::string OutlookText(const std::string& run_dir, const RunProgress& before,
 }
 
 bool IsSavedAtStop(const RunProgress& newest, uint64_t generation) {
-  // The wish to stop may have met a change of size, which takes a cut of its own and trains no more
+  // The wish to stop may have met a change of size, which takes its own cut and does not train
   // after it.
   if (newest.began == BEGAN_SCALE_ANNOUNCED) return true;
-  // Or the last cut was committed, and the death came before anybody could be told.
+  // Or the last cut was committed, but a death came before that could be reported.
   return newest.cut.has_value() && newest.cut->generation() == generation &&
          (newest.cut->leave() || newest.cut->last());
 }
 
-// One line each, as people see them in a list of processes.
+// One line for each, which people see in a list of processes.
 void AddFlagsOf(const Ending& ending, std::vector<std::string>* flags) {
   Ending without_text = ending;
   without_text.clear_text();

@@ -1,6 +1,6 @@
 // Why a generation ended, judged from its processes and from what its coordinator said.
 //
-// It is judged by signals, exit codes and endings (common/role/ending.h). Logs are only shown.
+// It is judged from signals, exit codes and endings (common/role/ending.h). Logs are only shown.
 //
 // Thread-safe: functions of their arguments and of the files that the processes have left.
 
@@ -19,13 +19,13 @@ namespace satrap {
 
 struct Cause {
   Ending ending;     // its text: "embedding_ps 1 was killed by signal 9 (Killed)"
-  std::string full;  // the text with the path of its log and its last error
+  std::string full;  // the text with the path of the process's log and its last error
 };
 
-// How `process`, which has ended, did.
+// The cause if `process`, which has ended, is to blame.
 Cause CauseOf(const RoleProcess& process);
 
-// A generation whose processes could not all be started.
+// The cause if not all processes of a generation could be started.
 Cause CauseOf(const absl::Status& not_started);
 
 // What the launcher knows of the coordinator of a generation.
@@ -33,35 +33,35 @@ struct CoordinatorView {
   StatusAnswer status;     // its last answer
   bool answers = false;    // it answered when it was asked last
   bool is_silent = false;  // it has not answered for longer than it may
-  int64_t over_ms = 0;     // MonotonicMs when the state was FAILED or RESTARTING first
+  int64_t over_ms = 0;     // MonotonicMs when the state first was FAILED or RESTARTING
 };
 
 // Chooses, of all that went wrong, what went wrong first: the loss of the starter, with which all
-// end; else a process that was killed by a signal; else a coordinator that runs and does not
-// answer; else the first failure that the coordinator was told of; else the first process that
-// ended. REQUIRES: the generation is over
+// processes end; else a process that was killed by a signal; else a coordinator that runs but does
+// not answer; else the first failure that was reported to the coordinator; else the first process
+// that ended. REQUIRES: the generation is over
 Cause FindCause(const Generation& generation, const CoordinatorView& view);
 
-// What is told of a restart: why, and from where the run goes on. `progress` was read after the
+// The message about a restart: why, and from where the run goes on. `progress` was read after the
 // end.
 std::string RestartText(const Cause& cause, bool is_scaled, int64_t pause_ms,
                         const RunProgress& progress, const StatusAnswer& status);
 
-// What is lost of a training that has ended, and how to go on with it; empty if it cannot go on.
+// What is lost of a training that has ended, and how to continue it; empty if it cannot continue.
 // `before` was read when its last generation was started.
 struct EndOfGeneration {
   bool saved = false;         // nothing is lost
   bool has_run = false;       // all its roles were ready
-  bool has_answered = false;  // its coordinator did
+  bool has_answered = false;  // its coordinator has answered
 };
 std::string OutlookText(const std::string& run_dir, const RunProgress& before,
                         const StatusAnswer& status, const EndOfGeneration& end);
 
 // Whether all that `generation` has trained is in the log of a run whose command was interrupted,
-// though nobody could be told so.
+// although that could not be reported.
 bool IsSavedAtStop(const RunProgress& newest, uint64_t generation);
 
-// Adds the flags that tell the next coordinator of a generation's end (CoordinatorFlags).
+// Adds the flags that report a generation's end to the next coordinator (CoordinatorFlags).
 void AddFlagsOf(const Ending& ending, std::vector<std::string>* flags);
 
 }  // namespace satrap

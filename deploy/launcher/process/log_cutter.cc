@@ -13,7 +13,7 @@ struct LogCutter::Work {
   Mutex mutex;
   CondVar changed;
   std::vector<std::string> paths GUARDED_BY(mutex);  // to be cut next
-  bool busy GUARDED_BY(mutex) = false;               // with those of a call of Cut
+  bool busy GUARDED_BY(mutex) = false;               // cutting the files of a call of Cut
   bool stopping GUARDED_BY(mutex) = false;
 };
 

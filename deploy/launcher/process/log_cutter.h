@@ -1,6 +1,6 @@
-// Cuts the logs of a run's processes once they have become too long (common/file/file_history.h),
-// on a thread of its own: to copy one takes a while, and on a disk that hangs it takes for ever.
-// The launcher must notice deaths meanwhile. Then the logs grow on.
+// Cuts the logs of a run's processes once they have become too long (common/file/file_history.h).
+// It has its own thread because copying a log takes a while, and for ever on a disk that hangs
+// (then the logs continue to grow), but the launcher must notice deaths meanwhile.
 //
 // Not thread-safe: for the launcher's main thread.
 
@@ -21,12 +21,12 @@ class LogCutter {
   using CutFile = std::function<void(const std::string& path)>;
   // The thread is started by the first Cut.
   explicit LogCutter(CutFile cut_file);
-  // Waits for nothing: what is under way is left to its thread.
+  // Does not wait: the thread finishes what it has begun.
   ~LogCutter();
   LogCutter(const LogCutter&) = delete;
   LogCutter& operator=(const LogCutter&) = delete;
 
-  // Begins to cut the files, in order, and returns at once. Does nothing if those of an earlier
+  // Begins to cut the files, in order, and returns at once. Does nothing if files of an earlier
   // call are still being cut, or if no thread can be started now.
   void Cut(const std::vector<std::string>& paths);
 

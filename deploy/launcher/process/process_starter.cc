@@ -61,8 +61,8 @@ T NumberOf(const std::string& text) {
   return absl::SimpleAtoi(text, &number) ? number : 0;
 }
 
-// What the starter does until its launcher is gone. Nobody would read an error of it, so it ends on
-// one, and the launcher sees the socket close.
+// The starter's work until its launcher is gone. Nobody would read an error message from it, so it
+// exits on an error, and the launcher sees the socket close.
 class Starter {
  public:
   explicit Starter(int fd) : fd_(fd) {}
@@ -71,7 +71,8 @@ class Starter {
     sigset_t child_signal;
     sigemptyset(&child_signal);
     sigaddset(&child_signal, SIGCHLD);
-    // The mask before the fork blocks it already if a launcher made it; a test may not have.
+    // If a launcher set the mask before the fork, it blocks the signal already; a test may not have
+    // set it.
     sigprocmask(SIG_BLOCK, &child_signal, nullptr);
     const int signals = signalfd(-1, &child_signal, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0) _exit(1);
@@ -155,7 +156,8 @@ absl::StatusOr<ProcessStarter::Forked> ProcessStarter::ForkOne() {
   }
   if (pid == 0) {
     close(fds[0]);
-    // A group of its own: Ctrl-C on the terminal is for the launcher alone.
+    // The starter gets a process group of its own: Ctrl-C on the terminal is for the launcher
+    // alone.
     setpgid(0, 0);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
     Starter(fds[1]).Serve();
@@ -167,7 +169,7 @@ absl::StatusOr<ProcessStarter::Forked> ProcessStarter::ForkOne() {
 absl::Status ProcessStarter::Replace(int64_t timeout_ms) {
   kill(pid_, SIGKILL);
   const int64_t deadline_ms = MonotonicMs() + timeout_ms;
-  // One that the kernel holds in a file operation, on a disk that hangs, does not die.
+  // A process that the kernel holds in a file operation, on a disk that hangs, does not die.
   while (waitpid(pid_, nullptr, WNOHANG) == 0) {
     if (MonotonicMs() >= deadline_ms) {
       return absl::DeadlineExceededError("the process that starts the others does not end");

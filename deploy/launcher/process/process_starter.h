@@ -1,12 +1,12 @@
 // A ProcessStarter starts programs from a process of its own, the starter.
 //
-// The launcher starts processes again and again while it uses gRPC, whose threads a fork would
-// leave behind in any state. So the starter is forked before there are threads, and starts
-// programs on request (child_process.h), tells how they end, and passes signals on. One message at
-// a time goes over a socket pair: a request and its answer, or the end of a program.
+// The launcher starts processes again and again while it uses gRPC, whose threads would leave locks
+// in any state in a forked process. So the starter is forked before there are threads. It starts
+// programs on request (child_process.h), reports how they end, and passes signals on. One message
+// at a time goes over a socket pair: a request and its answer, or the end of a program.
 //
-// The starter dies with the launcher, and the programs with the starter: the kernel sees to both. A
-// starter that has died, or that does not answer within 10 s, is an error of every call, until
+// The starter dies with the launcher, and the programs with the starter: the kernel ensures both.
+// After a starter has died, or has not answered within 10 s, every call returns that error until
 // Replace.
 //
 // Not thread-safe; for the thread that forked it.
@@ -42,17 +42,18 @@ class ProcessStarter {
   ProcessStarter& operator=(const ProcessStarter&) = delete;
 
   // Runs args[0] with `args`; stdout and stderr are appended to the file `log_path`. Errors as
-  // ChildProcess::Start, with their marks; ABORTED if the starter is gone or silent.
+  // ChildProcess::Start, with its marks of shortage; ABORTED if the starter is gone or silent.
   absl::StatusOr<pid_t> Start(const std::vector<std::string>& args, const std::string& log_path);
   // Sends a signal to each of `pids` that has not ended. ABORTED as Start.
   absl::Status Signal(const std::vector<pid_t>& pids, int signal);
-  // The ends of programs that were not returned before, in order; none if none are known. Never
+  // The ends of programs that were not returned before, in order; empty if there are none. Never
   // blocks. ABORTED as Start.
   absl::StatusOr<std::vector<Exit>> TakeExits();
-  // After ABORTED: forks another starter, once all that the lost one had started is gone; TakeExits
-  // then tells that signal 9 has ended it. DEADLINE_EXCEEDED if something is still there after
-  // `timeout_ms`; else as Fork. The process may have threads by now: the starter needs nothing of
-  // which another one may hold a lock but the C library's memory, of which that takes care itself.
+  // After ABORTED: forks another starter, once everything that the lost one had started is gone;
+  // TakeExits then reports that signal 9 has ended it. DEADLINE_EXCEEDED if something is still
+  // there after `timeout_ms`; else as Fork. The process may have threads by now. That is safe: of
+  // what another thread may hold locked, the starter needs only the C library's heap, which handles
+  // forks itself.
   absl::Status Replace(int64_t timeout_ms);
   // Readable when TakeExits has something to say.
   int fd() const { return fd_; }
@@ -75,7 +76,7 @@ class ProcessStarter {
 
   int fd_;
   pid_t pid_;
-  std::set<pid_t> running_;  // started, and their ends are not known
+  std::set<pid_t> running_;  // started, with no known end
   std::vector<Exit> exits_;
 };
 

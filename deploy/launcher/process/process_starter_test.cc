@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Waits until a process of any parent has ended; false after 10 s.
+// Waits until a process, whoever its parent is, has ended; false after 10 s.
 bool WaitUntilGone(pid_t pid) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (fd < 0) return true;
@@ -45,7 +45,7 @@ class ProcessStarterTest : public ::testing::Test {
     EXPECT_TRUE(pid.ok()) << pid.status();
     return pid.value_or(0);
   }
-  // The next exits, awaited.
+  // Waits for the next exits.
   std::vector<ProcessStarter::Exit> NextExits() {
     pollfd waited = {starter_->fd(), POLLIN, 0};
     EXPECT_EQ(poll(&waited, 1, 10000), 1);
@@ -137,7 +137,7 @@ TEST_F(ProcessStarterTest, ItsDestructorEndsAllPrograms) {
   EXPECT_TRUE(WaitUntilGone(program));
 }
 
-// A process between this one and the starter is killed: the starter's programs go, too.
+// When a process between this one and the starter is killed, the starter's programs go, too.
 TEST_F(ProcessStarterTest, DiesWithItsLauncher) {
   int pipe_fds[2];
   ASSERT_EQ(pipe(pipe_fds), 0);

@@ -58,8 +58,8 @@ UniqueFile OpenInPlace(const std::string& path) {
   return UniqueFile(fopen(path.c_str(), absl::StartsWith(path, "/dev/") ? "ae" : "we"));
 }
 
-// Writes into a link's target, a pipe or a device, which cannot be replaced or synced. A pipe whose
-// reader has gone, as `head` does, has given all that was wanted of it.
+// Writes into a link's target, a pipe or a device, which cannot be replaced or synced. If a pipe's
+// reader has gone, as `head` does, it has read all that it wanted.
 absl::Status WriteInto(const std::string& path, ByteSource source) {
   const UniqueFile file = OpenInPlace(path);
   if (file == nullptr) return FileError("write", path);
@@ -89,21 +89,21 @@ std::string OwnerIn(int fd) {
   char text[32] = {};
   const ssize_t size = pread(fd, text, sizeof(text) - 1, 0);
   const absl::string_view content(text, static_cast<size_t>(std::max<ssize_t>(size, 0)));
-  // The rest may be of a longer number that is just being replaced.
+  // What follows may be the rest of a longer number that is just being replaced.
   return std::string(content.substr(0, content.find('\n')));
 }
 
-// Replaces what the lock file says. It is a help for people: a full disk must not keep a run from
-// going on, and an old number is worse than none.
+// Replaces the content of the lock file. It only helps people: a full disk must not keep a run from
+// continuing, but an old number would be worse than none.
 void WriteOwner(int fd) {
   const std::string own = absl::StrCat(getpid(), "\n");
-  // In this order no page of the file is given up, which a full disk would not give back.
+  // In this order the file gives up no page, which it might not get back on a full disk.
   const bool written = pwrite(fd, own.data(), own.size(), 0) == static_cast<ssize_t>(own.size());
   if (ftruncate(fd, written ? static_cast<off_t>(own.size()) : 0) != 0) return;
 }
 
-// Locks the file, and tries again for a moment, because `satrap status` and the like lock it, too,
-// while they look who runs the run. Returns errno, or 0.
+// Locks the file, retrying for a moment, because `satrap status` and the like lock it, too, while
+// they check who runs the run. Returns errno, or 0.
 int LockForLong(int fd) {
   constexpr int kAttempts = 25;
   constexpr int kPeriodMs = 20;
@@ -114,7 +114,7 @@ int LockForLong(int fd) {
   return 0;
 }
 
-// "process 123"; "another process" while that has not yet written its number, or could not.
+// "process 123"; "another process" while that one has not yet written its number, or could not.
 std::string ProcessText(const std::string& owner) {
   return owner.empty() ? "another process" : absl::StrCat("process ", owner);
 }
@@ -186,7 +186,7 @@ absl::Status RunFolder::CheckFree(const std::string& path) {
   fs::path folder = fs::absolute(path).lexically_normal();
   std::error_code error;
   if (fs::exists(folder / "job.textproto", error)) return HoldsARun(folder.string());
-  // The first folder on the way up that exists is the one in which something would be made.
+  // The first folder on the way up that exists is where something would be made.
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
   if (!fs::is_directory(folder, error)) return FileError("make folder", path, ENOTDIR);
   return access(folder.c_str(), W_OK | X_OK) == 0 ? absl::OkStatus()

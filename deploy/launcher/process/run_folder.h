@@ -1,17 +1,17 @@
 // The folder of a run, and the folder of its sockets.
 //
 //   runs/deepfm-20260131-235959/     under the current folder, or as given
-//     job.textproto                  the resolved job, for people: the log has the one that counts
+//   job.textproto                  the resolved job, for people: the job that counts is in the log
 //     lock                           locked by the process that runs the run; holds its number
 //     logs/embedding_ps_0.log        one for each role and index, over all generations
 //     log, checkpoints               see common/checkpoint/run_log.h
 //     sockets -> the folder of the run's sockets (socket_folder.h)
-//     report.json, failure.txt, ending.textproto, metrics.jsonl, quarantine, models: by others
+//   report.json, failure.txt, ending.textproto, metrics.jsonl, quarantine, models: by others
 //   runs/latest -> deepfm-20260131-235959     the newest training
 //
 // The lock is held as long as the object lives, and by the processes that this one forks: until
-// they are gone, too, nobody else runs the run. The destructor removes the sockets. It also removes
-// a job file that is still empty: the run never began, so the next run may take the folder.
+// they are gone, too, no other process runs the run. The destructor removes the sockets. It also
+// removes a job file that is still empty: the run never began, so the next run may take the folder.
 // Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_RUN_FOLDER_H_
@@ -29,10 +29,10 @@
 
 namespace satrap {
 
-// Where runs without a folder of their own go: below the user's current folder.
+// The folder of runs that are given no folder: below the user's current directory.
 inline constexpr char kRunsDir[] = "runs";
-// The Ending of a run that has failed, below its folder: for programs what failure.txt is for
-// people.
+// The path, in its folder, of the Ending of a run that has failed. Programs read it as people read
+// failure.txt.
 inline constexpr char kEndingOfRun[] = "/ending.textproto";
 
 class RunFolder {
@@ -49,8 +49,8 @@ class RunFolder {
   // Whether CreateAt could make a run at `path` now, without touching it. Errors as CreateAt.
   static absl::Status CheckFree(const std::string& path);
 
-  // The folder of a run that has begun, to go on with it. FAILED_PRECONDITION, naming the process,
-  // if another one still runs it after half a second.
+  // The folder of a run that has begun, in order to continue it. FAILED_PRECONDITION, naming the
+  // process, if another one still runs it after half a second.
   static absl::StatusOr<std::unique_ptr<RunFolder>> Reopen(const std::string& path);
 
   ~RunFolder();
@@ -61,8 +61,8 @@ class RunFolder {
   std::string JobPath() const;
   std::string LogPath(absl::string_view process) const;        // "embedding_ps_0"
   std::string SocketAddress(absl::string_view process) const;  // "unix:..."
-  // Where the process leaves its Ending: beside the sockets, because the run's disk may be full or
-  // hang.
+  // The file to which the process writes its Ending: beside the sockets, because the run's disk may
+  // be full or hang.
   std::string EndingPath(absl::string_view process) const;
 
  private:
@@ -76,13 +76,13 @@ class RunFolder {
 };
 
 // Writes a whole file that a user has named. A regular or new file is written as a DurableFile
-// (common/file/durable_file.h). A link, a pipe or a device is not replaced but written to;
-// one under /dev is not truncated, because /dev/stdout may stand for a file. A pipe whose reader is
-// gone takes the rest as if it were read, if the process ignores SIGPIPE. Errors as FileError
+// (common/file/durable_file.h). A link, a pipe or a device is not replaced but written to; one
+// under /dev is not truncated, because /dev/stdout may be a file. If a pipe's reader is gone, the
+// rest counts as read, provided that the process ignores SIGPIPE. Errors as FileError
 // (common/file/file_error.h).
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 
-// As WriteFileAtomically, with all that `source` gives to the sink that it is called with. An error
+// As WriteFileAtomically, with everything that `source` passes to the sink that it gets. An error
 // of `source` is returned, and a regular file is then left as it was.
 using ByteSink = absl::FunctionRef<absl::Status(absl::string_view bytes)>;
 absl::Status WriteFileAtomically(const std::string& path,

@@ -193,7 +193,7 @@ TEST_F(RunFolderTest, WhereNoRunCanBeMadeIsKnownBefore) {
               HasSubstr("cannot make folder " + dir_ + "/job.textproto/run: Not a directory"));
 }
 
-// Writing is refused to nobody who runs as root, but the kernel's own folders take no file.
+// Root may write everywhere, but the kernel's own folders take no file.
 TEST_F(RunFolderTest, AFolderThatMustNotBeWrittenIsNotFree) {
   const absl::Status refused = RunFolder::CheckFree("/proc/self/run");
   EXPECT_THAT(refused.message(), HasSubstr("cannot make folder /proc/self/run"));
@@ -282,7 +282,7 @@ TEST_F(RunFolderTest, ARunnerWithoutANumberIsAnotherProcess) {
   runner.join();
 }
 
-// As on a full disk: the file stays as it is, and the lock is taken all the same.
+// As on a full disk, the file stays as it is, but the lock is taken all the same.
 TEST_F(RunFolderTest, ALockThatCannotBeWrittenIsTaken) {
   std::ofstream(dir_ + "/lock") << "4711\n";
   const sighandler_t before = std::signal(SIGXFSZ, SIG_IGN);

@@ -21,7 +21,7 @@ std::vector<Restart> RestartsOf(const RunLog& log) {
   std::vector<Restart> restarts;
   for (const RunLogEntry& entry : log.entries()) {
     if (!entry.has_generation() || entry.generation().generation() == 1) continue;
-    // It announces a generation that has an entry of its own.
+    // This entry announces a generation that has an entry of its own.
     if (entry.generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
     Restart restart;
     restart.set_generation(entry.generation().generation());
@@ -64,7 +64,7 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
     progress.cut->set_cut(start);
     progress.cut_unix_ms = TimeOfCut(log, start);
     const auto manifest = ReadManifest(FolderOfCut(run_dir, start));
-    // Only counts of a message depend on it; the roles check the cut when they load it.
+    // Only the counts in a message depend on it; the roles check the cut when they load it.
     if (manifest.ok()) {
       if (entry == nullptr) progress.cut->set_step(manifest->step());
       progress.cut_samples = manifest->position().samples();
@@ -78,7 +78,7 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
 absl::StatusOr<std::string> GoBack(const absl::Status& started, const JobConfig& job,
                                    RunProgress* progress) {
   if (!absl::IsFailedPrecondition(started) || !progress->job_before.has_value()) return started;
-  // What somebody has just asked for is refused, and nothing has changed.
+  // If somebody has just asked for this job, it is refused, and nothing has changed.
   if (!JobChangeText(*progress->job, job).empty()) return started;
   const std::string change = JobChangeText(*progress->job_before, job);
   progress->job = progress->job_before;
@@ -103,7 +103,7 @@ std::string ResumeText(const std::string& run_dir, const RunProgress& progress,
   if (problem.empty()) {
     return absl::StrCat("`satrap resume ", shown_dir, "` goes on from ", BeginningText(progress));
   }
-  // To name that cut as the place to go on from would send people into the same error again.
+  // Naming that cut as the place to continue from would send people into the same error again.
   return absl::StrCat("the newest cut, ", progress.cut->cut(), ", is ", problem,
                       "\n  restore it, or go on from another cut with `satrap resume ", shown_dir,
                       " --from CUT`; `satrap checkpoint list ", shown_dir, "` lists them");
@@ -130,7 +130,8 @@ std::string LossText(const RunProgress& progress, const StatusAnswer& status) {
     }
     return text + (lost == 1 ? " after it is lost" : " after it are lost");
   }
-  // The last report may be a second old, so no reported step is not no step.
+  // The last report may be a second old, so a report of no steps does not mean that there were
+  // none.
   return "at most the work after it is lost";
 }
 

@@ -27,12 +27,12 @@ namespace fs = std::filesystem;
 constexpr char kPrefix[] = "satrap-";
 constexpr char kSixLetters[] = "XXXXXX";
 constexpr char kOwner[] = "/owner";
-// A socket's path has at most 107 bytes; the longest one here is
-// PARENT/satrap-XXXXXX/embedding_worker_1023 with some bytes to spare.
+// A socket's path has at most 107 bytes. The longest one here is
+// PARENT/satrap-XXXXXX/embedding_worker_1023, with some bytes to spare.
 constexpr size_t kLongestParent = 64;
 
-// Whether this is a folder of ours, by name, type, mode and user: nobody else could have written to
-// it.
+// Whether this is a folder of ours, by name, type, mode and user: no other user could have written
+// to it.
 bool IsSocketFolder(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
   struct stat info;

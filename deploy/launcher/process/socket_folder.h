@@ -1,6 +1,6 @@
-// The folder of a run's sockets: satrap-XXXXXX, mode 0700, in the temporary folder, which is that
-// of the environment (TMPDIR) or the system's. It is not in the run folder because the path of a
-// Unix socket must not exceed 107 bytes, and that of a run folder may.
+// The folder of a run's sockets: satrap-XXXXXX, mode 0700, in the temporary folder (TMPDIR of the
+// environment, or the system's). It is not in the run folder because the path of a Unix socket must
+// not exceed 107 bytes, but that of a run folder may.
 //
 // The launcher that owns the folder holds a lock on its file `owner`. The kernel releases the lock
 // however the launcher ends. So a free lock means that the launcher was killed and could not remove
@@ -27,8 +27,8 @@ class SocketFolder {
   // (common/file/file_error.h).
   static absl::StatusOr<std::unique_ptr<SocketFolder>> Make(const std::string& parent,
                                                             const std::string& link);
-  // The same in the temporary folder. Errors say that TMPDIR names it: as FileError if it is none,
-  // or INVALID_ARGUMENT if its path is too long for sockets in it.
+  // As Make, in the temporary folder. Errors say that TMPDIR names it: as FileError if it is not a
+  // folder, or INVALID_ARGUMENT if its path is too long for sockets in it.
   static absl::StatusOr<std::unique_ptr<SocketFolder>> MakeInTemporaryFolder(
       const std::string& link);
   ~SocketFolder();

@@ -28,7 +28,7 @@ class SocketFolderTest : public ::testing::Test {
   absl::StatusOr<std::unique_ptr<SocketFolder>> Make(const std::string& link) {
     return SocketFolder::Make(dir_ + "/parent", dir_ + "/" + link);
   }
-  // Makes a folder in a process that is killed. Returns its path.
+  // Makes a folder in a process that is then killed. Returns the folder's path.
   std::string MakeAndDie(const std::string& link) {
     const pid_t pid = fork();
     if (pid == 0) {
@@ -86,7 +86,7 @@ TEST_F(SocketFolderTest, TheFolderOfAnOwnerThatLivesStays) {
 }
 
 TEST_F(SocketFolderTest, WhatOnlyLooksLikeOneStays) {
-  // Without an owner's file; of another mode; a file.
+  // One folder without an owner's file, one with another mode, and a file.
   const std::string parent = dir_ + "/parent/";
   for (const std::string name : {"satrap-aaaaaa", "satrap-bbbbbb", "satrap-toolong"}) {
     fs::create_directory(parent + name);
@@ -109,7 +109,7 @@ TEST_F(SocketFolderTest, NamesTheFolderThatCannotBeMade) {
       << folder.status();
 }
 
-// The environment is that of the whole process, so each case sets what it needs.
+// Each case sets the environment variable that it needs, which holds for the whole process.
 class TemporaryFolderTest : public SocketFolderTest {
  protected:
   void SetUp() override {
@@ -129,7 +129,7 @@ class TemporaryFolderTest : public SocketFolderTest {
 };
 
 TEST_F(TemporaryFolderTest, IsThatOfTheEnvironment) {
-  // Short, because a socket's path is.
+  // Short, because the path of a socket must be.
   std::string short_dir = (fs::temp_directory_path() / "s.XXXXXX").string();
   ASSERT_NE(mkdtemp(short_dir.data()), nullptr);
   setenv("TMPDIR", short_dir.c_str(), 1);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kRepeatMs = 1000;
 
-// While a signal is blocked it becomes pending even if it is ignored, so ignored ones stay out.
+// A blocked signal becomes pending even if it is ignored, so leave ignored ones out.
 sigset_t SignalsToTake() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -38,7 +38,7 @@ StopSignals::StopSignals(std::function<int64_t()> now_ms) : now_ms_(std::move(no
 }
 
 StopSignals::~StopSignals() {
-  // What came while processes were being ended asked for no more than that.
+  // Signals that came while processes were being ended asked for no more than that.
   while (!leave_unread_ && Read().has_value()) continue;
   close(fd_);
   CHECK(sigprocmask(SIG_SETMASK, &before_, nullptr) == 0);
@@ -49,7 +49,7 @@ absl::optional<StopSignals::Received> StopSignals::Read() {
   if (read(fd_, &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return absl::nullopt;
   Received received;
   received.signal = static_cast<int>(info.ssi_signo);
-  // The kernel itself sends what keys ask for. It also sends SIGHUP when a terminal is closed, to
+  // The kernel itself sends the signals of keys. It also sends SIGHUP when a terminal is closed, to
   // some processes twice.
   received.is_key =
       info.ssi_code == SI_KERNEL && (received.signal == SIGINT || received.signal == SIGQUIT);
@@ -58,7 +58,7 @@ absl::optional<StopSignals::Received> StopSignals::Read() {
 
 int StopSignals::Take() {
   while (true) {
-    // Before the reading: a signal that is not there yet comes after this moment.
+    // Taken before the reading: a signal that is not there yet comes after this moment.
     const int64_t now_ms = now_ms_();
     const absl::optional<Received> next = Read();
     if (!next.has_value()) {
@@ -71,7 +71,7 @@ int StopSignals::Take() {
       first_is_key_ = next->is_key;
       return first_;
     }
-    // A reader that was busy may see a repeat long after it came: to take it for a second request
+    // A reader that was busy may see a repeat long after it came: treating it as a second request
     // would cost the run its last cut.
     const bool may_be_same = next->signal == first_ && none_ms_ - first_ms_ < kRepeatMs;
     if (!may_be_same || (first_is_key_ && next->is_key)) return next->signal;

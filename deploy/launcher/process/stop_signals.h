@@ -1,18 +1,19 @@
-// The signals that ask a process to stop: SIGINT, SIGTERM, SIGHUP and SIGQUIT, without those of the
+// The signals that ask a process to stop: SIGINT, SIGTERM, SIGHUP and SIGQUIT, except those of the
 // last two that its parent has set to be ignored (nohup).
 //
 // One request to stop may arrive as several signals: timeout(1) sends SIGTERM to the process and to
-// its group, and a program that shares the terminal passes a Ctrl-C on that this process has got,
+// its group, and a program that shares the terminal may pass on a Ctrl-C that this process has got,
 // too. So a repeat of the first signal counts only if it has surely come a second or more after the
 // first one was read: a call of Take that late must have found none waiting. The kernel does not
-// tell when a signal came, and keeps one of each kind, so what waits for a busy reader is the same
-// request. Who waits for signals therefore calls Take several times a second. Only who presses
-// the key a second time means more by it: of two signals that both come from the terminal's keys,
-// each counts, unless a repeat by a program waits unread when the second one comes.
+// say when a signal came, and keeps one of each kind, so a signal that waits for a busy reader is
+// the same request. Whoever waits for signals therefore calls Take several times a second. Only a
+// person who presses the key a second time means more by it: of two signals that both come from the
+// terminal's keys, each counts, unless a repeat by a program waits unread when the second one
+// comes.
 //
-// They are blocked in the thread that made the object for as long as it lives, and are read as they
-// come. Signals that nobody has read by then are consumed by the destructor, or left to their usual
-// effect (LeaveUnread). Not thread-safe.
+// The signals are blocked in the thread that made the object for as long as it lives, and are read
+// as they come. Signals that are still unread when it is destroyed are consumed by the destructor,
+// or left to their usual effect (LeaveUnread). Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_STOP_SIGNALS_H_
 #define SATRAP_DEPLOY_LAUNCHER_PROCESS_STOP_SIGNALS_H_
@@ -28,8 +29,8 @@ namespace satrap {
 
 class StopSignals {
  public:
-  // `now_ms` is the clock that tells what a second is; it must not go backwards.
-  // REQUIRES: the main thread, and no other one that leaves these signals unblocked
+  // `now_ms` is the clock that measures that second; it must not go backwards. REQUIRES: the main
+  // thread, and no other thread that leaves these signals unblocked
   explicit StopSignals(std::function<int64_t()> now_ms = MonotonicMs);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
@@ -37,10 +38,10 @@ class StopSignals {
 
   // The next signal that has come and counts; 0 if there is none. Never blocks.
   int Take();
-  // From now on the destructor leaves the signals that nobody has read: as soon as they are no
-  // longer blocked they do what they would have done without this object.
+  // After this call the destructor leaves unread signals: as soon as they are no longer blocked
+  // they do what they would have done without this object.
   void LeaveUnread() { leave_unread_ = true; }
-  // The first one that Take has returned; 0 if none.
+  // The first signal that Take has returned; 0 if none.
   int first() const { return first_; }
   // Readable when Take has something to return.
   int fd() const { return fd_; }

@@ -101,8 +101,8 @@ TEST(StopSignals, WhatIsLeftUnreadHasItsUsualEffect) {
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
 }
 
-// In a child process, which becomes the one that a terminal sends its keys' signals to. Returns 0,
-// or the number of the step that went wrong.
+// Runs in a child process, which becomes the one to which a terminal sends its keys' signals.
+// Returns 0, or the number of the step that went wrong.
 int PressKeys() {
   const int keyboard = posix_openpt(O_RDWR | O_NOCTTY);
   if (keyboard < 0 || grantpt(keyboard) != 0 || unlockpt(keyboard) != 0) return 1;

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr char kSleep[] = "exec sleep 60";
 
-// What each script does first.
+// The beginning of each script.
 constexpr char kPrologue[] = R"(index=0
 for arg; do
   case $arg in --role_index=*) index=${arg#*=};; --ending=*) ending=${arg#*=};; esac

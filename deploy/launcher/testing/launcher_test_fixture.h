@@ -24,24 +24,24 @@ class LauncherTest : public ::testing::Test {
   void TearDown() override;
 
   // Sets the script that the processes of a role run. Each first appends its flags to the test's
-  // file NAME.args, and writes its pid into NAME.pid; $life says how many of them have begun, and
-  // $ending where it may leave an Ending.
+  // file NAME.args, and writes its pid into NAME.pid. $life says how many of them have begun, and
+  // $ending is the file for its Ending.
   void SetProgram(const std::string& role, const std::string& script);
-  // A coordinator that answers Status with what SetStatus wrote.
+  // Sets up a coordinator that answers Status with what SetStatus wrote.
   void ScriptCoordinator(const std::string& status);
   void SetStatus(const std::string& status, const std::string& name = "status");
   // Appends an entry, in text format, to the run's log.
   void AppendToLog(const std::string& entry_text);
-  // A cut with a folder of its own, and its entry in the log.
+  // Makes a cut with a folder of its own, and its entry in the log.
   void CommitCut(uint64_t generation, uint64_t number, uint64_t step);
-  // A generation with the test's job.
+  // Appends a generation with the test's job.
   void AppendGeneration(uint64_t number);
 
   static std::string ContentOf(const std::string& path);
   std::string ArgsOf(const std::string& process) const {
     return ContentOf(dir_ + "/" + process + ".args");
   }
-  // Waits for a process that has been started.
+  // Waits for a process that has been started, and returns its pid.
   pid_t PidOf(const std::string& process) const;
   // Starts a run, does `then` once all processes run, and waits for the end.
   RunEnd Run(
@@ -51,7 +51,7 @@ class LauncherTest : public ::testing::Test {
       });
   // Sends a signal to all processes but the coordinator. REQUIRES: during Run
   void EndRoles(int signal);
-  // Checks the first processes and those that were started last.
+  // Checks that the first processes and those that were started last are gone.
   void ExpectNobodyIsLeft() const;
 
   std::string dir_;

@@ -3,8 +3,9 @@
 //   scripted_coordinator --config=RUN/job.textproto --listen=ADDRESS ...
 //
 //   RUN/status.textproto   its StatusAnswer, read anew for each Status call
-//   RUN/wish.textproto     the last WishRequest it was sent; it refuses wishes unless
-//   RUN/on_wish.textproto  is there, which then becomes RUN/status.textproto
+//   RUN/wish.textproto     the last WishRequest that was sent to it
+//   RUN/on_wish.textproto  if it is there, a wish is taken and this becomes RUN/status.textproto;
+//                          otherwise wishes are refused
 //
 // It runs until it is killed.
 

@@ -5,7 +5,8 @@
 //   samples  those of the largest part (MaxSamplesOfPart), or as many as are asked for
 //   ids      one a sample; max_length for a sequence with several; for other features with several
 //            kExpectedIds (common/batch/transfer.h), of which a part may have more
-//   rows     one for each id, but no more than a message takes (max_message_bytes)
+//   rows     one for each id, but no more than max_message_bytes has room for; a part that travels
+//            in chunks may have more, and then adds memory when it is prepared
 //
 // Labels are 0 and 1 in turn; values, indices and all else are 0.
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kNever = int64_t{1} << 50;
 
-// Chunks of one method and size are joined, whichever attempt they are of.
+// Joins chunks of one method and size, whichever attempt they belong to.
 class JoinsAttempts final : public rpc::Handler {
  public:
   explicit JoinsAttempts(rpc::Handler* chunks) : chunks_(chunks) {}
@@ -39,7 +39,7 @@ class JoinsAttempts final : public rpc::Handler {
   std::map<std::pair<std::string, uint64_t>, uint64_t> transfers_;
 };
 
-// Whoever asks for a chunk of an answer gets it of the newest one.
+// Whoever asks for a chunk of an answer gets one of the newest answer.
 class MixesAnswers final : public rpc::Handler {
  public:
   explicit MixesAnswers(rpc::Handler* chunks) : chunks_(chunks) {}
@@ -68,7 +68,7 @@ class MixesAnswers final : public rpc::Handler {
   uint64_t newest_ = 0;
 };
 
-// A chunk that comes twice is put where the next one belongs.
+// Writes a chunk that comes twice to where the next one belongs.
 class TakesTwice final : public rpc::Handler {
  public:
   explicit TakesTwice(rpc::Handler* chunks) : chunks_(chunks) {}
@@ -79,7 +79,7 @@ class TakesTwice final : public rpc::Handler {
       CHECK(header.ParseFromString(request.header));
       uint64_t& next = next_bytes_[header.transfer()];
       const uint64_t left = header.header_bytes() + header.payload_bytes() - next;
-      // What has no room there would be refused, and be no second time.
+      // If the chunk did not fit there it would be refused, and not be taken twice.
       if (header.offset_bytes() < next && request.payload.size() <= left) {
         header.set_offset_bytes(next);
         request.header = header.SerializeAsString();
@@ -94,7 +94,7 @@ class TakesTwice final : public rpc::Handler {
   std::map<uint64_t, uint64_t> next_bytes_;  // by transfer
 };
 
-// Tells the side behind which requests have come in chunks.
+// Marks requests that come in chunks, for PassesWindows, which follows the ChunkedHandler.
 class MarksJoined final : public rpc::Handler {
  public:
   MarksJoined(rpc::Handler* chunks, std::shared_ptr<ChunkPassage> passage)
@@ -111,7 +111,7 @@ class MarksJoined final : public rpc::Handler {
   const std::shared_ptr<ChunkPassage> passage_;
 };
 
-// Requests that have come in chunks run once for each attempt, as if no window had seen them.
+// Runs requests that have come in chunks once for each attempt, as if no window had seen them.
 class PassesWindows final : public rpc::Handler {
  public:
   PassesWindows(rpc::Handler* engine, std::shared_ptr<ChunkPassage> passage)
@@ -128,7 +128,7 @@ class PassesWindows final : public rpc::Handler {
   uint64_t count_ = 0;
 };
 
-// Takes the loss of a request's last chunk for the answer to the call.
+// Mistakes the loss of a request's last chunk for the answer to the call.
 class LossIsAnswer final : public rpc::Channel {
  public:
   explicit LossIsAnswer(std::unique_ptr<rpc::Channel> channel) : channel_(std::move(channel)) {}

@@ -1,5 +1,5 @@
-// Handlers and channels that stand beside those that cut and join large messages, and break one
-// promise of theirs (common/chunk/chunked_handler.h). None owns the handler that it is given.
+// Handlers and channels that are put next to the ones that cut and join large messages, and make
+// them break one promise (common/chunk/chunked_handler.h). None owns the handler that it is given.
 //
 // Not thread-safe: they live on the SimLoop's thread.
 
@@ -14,20 +14,21 @@
 
 namespace satrap::simulation {
 
-// What the two sides of one ChunkedHandler know of each other.
+// What the plants before and after one ChunkedHandler share.
 struct ChunkPassage {
-  bool joins = false;  // a chunk is being handed to it
+  bool joins = false;  // a chunk is being handed to the ChunkedHandler
 };
 
-// Before the ChunkedHandler `chunks`: sees single chunks. Null if the plant does nothing there.
+// Goes before the ChunkedHandler `chunks`, so it sees single chunks. Null if the plant does nothing
+// there.
 std::unique_ptr<rpc::Handler> NewPlantBeforeChunks(Plant plant, rpc::Handler* chunks,
                                                    std::shared_ptr<ChunkPassage> passage);
-// Behind it: sees whole requests.
+// Goes after the ChunkedHandler, so it sees whole requests.
 std::unique_ptr<rpc::Handler> NewPlantBehindChunks(Plant plant, rpc::Handler* engine,
                                                    std::shared_ptr<ChunkPassage> passage);
-// Below a ChunkedChannel; `channel` itself if the plant does nothing there.
+// Goes below a ChunkedChannel. Returns `channel` itself if the plant does nothing there.
 std::unique_ptr<rpc::Channel> PlantBelowChunks(Plant plant, std::unique_ptr<rpc::Channel> channel);
-// For how long an incomplete message is held.
+// How long an incomplete message is held with this plant.
 int64_t PlantedChunkDeadlineUs(Plant plant, int64_t deadline_us);
 
 }  // namespace satrap::simulation

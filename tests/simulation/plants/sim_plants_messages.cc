@@ -23,7 +23,7 @@ void EditCallOf(rpc::Message* request, const std::function<void(int stream, Call
   Header header;
   CHECK(header.ParseFromString(request->header));
   int stream = TRAIN_STREAM;
-  // Calls without a stream are numbered as if all were of one.
+  // All calls without a stream are numbered as if they belonged to one stream.
   if constexpr (requires { header.stream(); }) stream = header.stream();
   edit(stream, header.mutable_call());
   request->header = header.SerializeAsString();
@@ -41,8 +41,7 @@ void EditCall(const rpc::Method& method, rpc::Message* request,
   if (method == kLeaseSplitMethod) EditCallOf<LeaseSplitRequest>(request, edit);
 }
 
-// A planted call that the engine refuses would break another promise than the one it is meant to
-// break.
+// If the engine refused a planted call, the plant would break another promise than it is meant to.
 void IgnoreAnswer(absl::StatusOr<rpc::Message> answer) { CHECK_OK(answer.status()); }
 
 // The receiver has no memory of calls: an attempt whose answer was lost runs again.
@@ -64,11 +63,11 @@ class ForgetfulWindow final : public rpc::Handler {
  private:
   rpc::Handler* const engine_;
   const rpc::Method method_;
-  uint64_t last_number_ = 0;  // of all senders
+  uint64_t last_number_ = 0;  // over all senders
 };
 
-// The receiver forgets an answer when its number is closed, and then takes a late copy for a new
-// call. Repeats of open calls are still recognised.
+// The receiver forgets an answer when its number is closed, and then mistakes a late copy for a new
+// call. It still recognises repeats of open calls.
 class ClosedCallsRun final : public rpc::Handler {
  public:
   explicit ClosedCallsRun(rpc::Handler* engine) : engine_(engine) {}
@@ -88,7 +87,7 @@ class ClosedCallsRun final : public rpc::Handler {
   uint64_t count_ = 0;
 };
 
-// What the caller believes done never happens.
+// Drops calls but answers that they are done.
 class Swallower final : public rpc::Handler {
  public:
   Swallower(rpc::Handler* engine, const rpc::Method& method) : engine_(engine), method_(method) {}
@@ -122,7 +121,7 @@ class EarlyAnswers final : public rpc::Handler {
       // The sender believes it answered and closes its number, but it must still run.
       call->set_oldest_open(1);
     });
-    // Only the first attempt is passed on, so that the call is late and not also doubled.
+    // Passes on only the first attempt, so that the call is late but not doubled.
     respond(DoneMessage());
     if (!is_new) return;
     loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(20000)),
@@ -138,7 +137,7 @@ class EarlyAnswers final : public rpc::Handler {
   std::set<std::pair<uint32_t, uint64_t>> seen_;
 };
 
-// Creates rows of table "rows" by Updates of zeros in the name of the last rank.
+// Creates rows of table "rows" by sending Updates of zeros as the last rank.
 class RowMaker {
  public:
   RowMaker(rpc::Handler* ps, int ranks) : ps_(ps), rank_(ranks - 1) {}
@@ -147,8 +146,8 @@ class RowMaker {
     if (keys.empty()) return;
     UpdateHeader update;
     *update.mutable_envelope() = envelope;
-    // Some rank, because a PS knows no other senders. In order it would wait for the Updates of the
-    // others, so this is for unordered worlds.
+    // The sender must be some rank, because a PS knows no other senders. An ordered PS would wait
+    // for the Updates of the other ranks, so this is for unordered worlds.
     update.mutable_call()->set_sender(rank_);
     update.mutable_call()->set_number(kFirstPlantedNumber + count_++);
     update.mutable_call()->set_oldest_open(1);
@@ -194,8 +193,8 @@ class RowCreatingLookup final : public rpc::Handler {
     if (method == rpc::kLookup) {
       LookupHeader lookup;
       CHECK(lookup.ParseFromString(request.header));
-      // Before the Lookup, which then finds rows. Most still have their initial values, so only
-      // their presence and their number show it.
+      // Runs before the Lookup, which then finds rows. Most still have their initial values, so
+      // only the presence and the number of rows show it.
       rows_.Make(lookup.envelope(), KeysOfRows(lookup.tables(), request.payload));
     }
     ps_->Handle(method, std::move(request), std::move(respond));
@@ -216,7 +215,7 @@ class LaterRowsKept final : public rpc::Handler {
       CHECK(update.ParseFromString(request.header));
       envelope_ = update.envelope();
       for (const uint64_t key : KeysOfRows(update.tables(), request.payload)) {
-        // Any cut may be the one that is loaded.
+        // Any of the cuts may be loaded later.
         for (auto& [directory, later] : later_) later.insert(key);
       }
     } else if (method == rpc::kBeginCut) {
@@ -240,7 +239,7 @@ class LaterRowsKept final : public rpc::Handler {
   rpc::Handler* const ps_;
   RowMaker rows_;
   Envelope envelope_;
-  std::map<std::string, std::set<uint64_t>> later_;  // than a saved folder
+  std::map<std::string, std::set<uint64_t>> later_;  // rows updated later than that saved folder
 };
 
 // All lookups and updates agree on the wrong keys, so training goes well. Only another program, or
@@ -287,7 +286,8 @@ class EarlyEpochEnds final : public rpc::Handler {
       worker_->Handle(method, std::move(request), std::move(respond));
       return;
     }
-    // For the engine all loaders have ended the epoch; parts of the slower ones come after its end.
+    // The engine believes that all loaders have ended the epoch, but parts of the slower ones still
+    // come.
     const bool is_first = ended_.emplace(header.stream(), header.epoch()).second;
     for (int loader = 0; is_first && loader < loaders_; ++loader) {
       header.mutable_call()->set_sender(loader);
@@ -305,7 +305,7 @@ class EarlyEpochEnds final : public rpc::Handler {
   uint64_t count_ = 0;
 };
 
-// The pushes of one rank that wait for an answer, by number, over all its channels.
+// One rank's pushes, over all its channels, that wait for an answer, by number.
 struct OpenPushes {
   std::map<uint64_t, rpc::Callback> open;
 
@@ -332,7 +332,7 @@ class MisansweredPushes final : public rpc::Channel {
     uint64_t number = 0;
     EditCall(method, &request, [&](int, CallId* call) {
       number = call->number();
-      // The rank may believe it answered and close its number, but it must still run.
+      // The rank may believe that the push is answered and close its number, but it must still run.
       call->set_oldest_open(1);
     });
     pushes_->open[number] = std::move(done);
@@ -344,8 +344,8 @@ class MisansweredPushes final : public rpc::Channel {
   void Deliver(const rpc::Message& request, int64_t timeout_ms) {
     channel_->Call(rpc::kPushGradients, request, timeout_ms,
                    [this, request, timeout_ms](absl::StatusOr<rpc::Message> answer) {
-                     // The push itself arrives in every case: the fault is when its permit returns,
-                     // not a push that is lost.
+                     // The push itself always arrives: the fault is when its permit returns, not a
+                     // lost push.
                      if (answer.ok() && rpc::OutcomeOf(*answer) == OUTCOME_DONE) {
                        if (out_of_order_) pushes_->AnswerOldest();
                      } else {
@@ -370,7 +370,7 @@ class OtherPartRequests final : public rpc::Channel {
     if (method == rpc::kNextBatch) {
       NextBatchHeader header;
       CHECK(header.ParseFromString(request.header));
-      // Every part is trained once all the same, by the wrong rank: sums are right, parts are not.
+      // Every part is still trained once, but by the wrong rank: sums are right, parts are not.
       if (header.has_wanted()) header.mutable_wanted()->set_part(part_);
       request.header = header.SerializeAsString();
     }

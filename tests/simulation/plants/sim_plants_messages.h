@@ -1,5 +1,5 @@
-// Handlers and channels that stand between two engines and break one promise. None owns the engine
-// or channel that it is given.
+// Handlers and channels that sit between two engines and break one promise. None owns the engine or
+// channel that it is given.
 //
 // Not thread-safe: they live on the SimLoop's thread.
 
@@ -20,11 +20,12 @@
 
 namespace satrap::simulation {
 
-// Above every number that an engine gives.
+// Larger than every number that an engine assigns.
 inline constexpr uint64_t kFirstPlantedNumber = uint64_t{1} << 40;
-// The answer to a call that asks for nothing but to be done.
+// The answer to a call that only asks for something to be done.
 rpc::Message DoneMessage();
-// Of a request of any method that has numbers. Numbers of earlier calls stay open.
+// Sets the number of a request, of any method that numbers its calls. Numbers of earlier calls stay
+// open.
 void GiveNewNumber(const rpc::Method& method, rpc::Message* request, uint64_t number);
 
 inline constexpr rpc::Method kRegisterMethod = {"/satrap.Coordinator/Register", false};
@@ -62,14 +63,14 @@ std::unique_ptr<rpc::Handler> NewEditor(rpc::Handler* engine, const rpc::Method&
 // Gives every attempt of a call of `method` a number of its own.
 std::unique_ptr<rpc::Handler> NewForgetfulWindow(rpc::Handler* engine, const rpc::Method& method);
 
-// Gives an attempt of a call that its sender has closed a new number, whatever its method.
+// If the sender has closed a call, gives a late attempt of it a new number, whatever its method.
 std::unique_ptr<rpc::Handler> NewClosedCallsRun(rpc::Handler* engine);
 
 // Answers the calls of `method` with DONE and does nothing.
 std::unique_ptr<rpc::Handler> NewSwallower(rpc::Handler* engine, const rpc::Method& method);
 
-// Answers the calls of `method`, which ranks have numbered, at once; the PS gets them up to 20 ms
-// later.
+// Answers the calls of `method`, which ranks have numbered, at once, but passes them to the PS up
+// to 20 ms later.
 std::unique_ptr<rpc::Handler> NewEarlyAnswers(rpc::Handler* ps, const rpc::Method& method,
                                               SimLoop* loop);
 
@@ -77,18 +78,18 @@ std::unique_ptr<rpc::Handler> NewEarlyAnswers(rpc::Handler* ps, const rpc::Metho
 // worlds only.
 std::unique_ptr<rpc::Handler> NewRowCreatingLookup(rpc::Handler* ps, int ranks);
 
-// After LoadTables, creates the rows again that were updated since its BeginCut. Unordered
-// worlds only.
+// After LoadTables, creates again the rows that were updated since its BeginCut. Unordered worlds
+// only.
 std::unique_ptr<rpc::Handler> NewLaterRowsKept(rpc::Handler* ps, int ranks);
 
 // Changes every key of Lookup and Update to another one, a bijection that keeps the partition.
 std::unique_ptr<rpc::Handler> NewOtherKeys(rpc::Handler* ps);
 
-// Takes the first loader's end of an epoch for that of all.
+// Mistakes the first loader's end of an epoch for the end of all.
 std::unique_ptr<rpc::Handler> NewEarlyEpochEnds(rpc::Handler* worker, int loaders);
 
 // A rank's channels, by embedding worker, that deliver its pushes reliably but answer them wrongly:
-// at once, or, if `out_of_order`, when any push is answered, the oldest open one.
+// each at once, or, if `out_of_order`, whenever any push is answered, the oldest open one.
 std::vector<std::unique_ptr<rpc::Channel>> NewMisansweredPushes(
     const std::vector<rpc::Channel*>& channels, bool out_of_order, SimLoop* loop);
 
