@@ -18,8 +18,8 @@ absl::Status RepeatLater(const Method& method, absl::string_view why) {
   return MarkAnswerBegun(absl::DeadlineExceededError(absl::StrCat(method.path, ": ", why)));
 }
 
-// The attempt's error after a chunk was lost. Earlier chunks have arrived, so a timeout is marked as
-// one with a sign of life.
+// The attempt's error after a chunk was lost. Earlier chunks have arrived, so a timeout is marked
+// as one with a sign of life.
 absl::Status LostAfterOthers(absl::Status lost) {
   return absl::IsDeadlineExceeded(lost) ? MarkAnswerBegun(std::move(lost)) : lost;
 }
