@@ -124,6 +124,7 @@ absl::Status PrepareClasses(const std::string& model) {
              numerics { name: 'n' }
              features { name: 'user' table: 'ids' } features { name: 'item' table: 'ids' } }
       tables { name: 'ids' id: 0 segments { name: 'vector' dim: 3 } }
+      evaluation { metric: LOGLOSS }
       model { tasks { name: 'k' label: 'y' output: 'out' loss: SOFTMAX_CROSS_ENTROPY })"
                                                << model << " }";
   return PrepareJob(dir + "classes_job.textproto", {"data_root=" + dir}, ".").status();

@@ -61,7 +61,7 @@ void LauncherTest::SetProgram(const std::string& role, const std::string& script
 void LauncherTest::ScriptCoordinator(const std::string& status) {
   SetStatus(status);
   SetProgram("deploy/coordinator", "exec " + fs::current_path().string() +
-                                       "/deploy/launcher/scripted_coordinator \"$@\"");
+                                       "/deploy/launcher/testing/scripted_coordinator \"$@\"");
 }
 
 void LauncherTest::SetStatus(const std::string& status, const std::string& name) {
