@@ -23,7 +23,8 @@ const LayerConfig* LayerOf(const ModelConfig& model, const std::string& name) {
   return at == model.layers().end() ? nullptr : &*at;
 }
 
-// Checks that each loss has the kind of layer that it reads, and each such layer a loss.
+// Checks that each loss has a layer of the kind that it reads, and that a loss reads each such
+// layer.
 void ValidateHeads(const ModelConfig& model, Problems* problems) {
   for (int i = 0; i < model.tasks_size(); ++i) {
     const TaskConfig& task = model.tasks(i);

@@ -22,10 +22,10 @@ struct FileLimits {
 // replaced. Errors as FileError (file_error.h); a file that could not be renamed keeps its name.
 absl::Status MoveToHistory(const std::string& path, int older);
 
-// If the file at `path` has more than `limits.bytes`, copies it to PATH.1, after the older ones
-// have moved on, and empties it. It is for a file that another process has open to append to; what
-// that process writes between the copy and the emptying is lost. Errors as FileError; then the file
-// is as it was.
+// If the file at `path` has more than `limits.bytes`, renames its older copies (PATH.1 to PATH.2
+// and so on), copies it to PATH.1 and empties it. Use this for a file that another process holds
+// open for appending. What that process writes between the copy and the emptying is lost. Errors as
+// FileError; the file is then unchanged.
 absl::Status CutForeignFile(const std::string& path, const FileLimits& limits);
 
 }  // namespace satrap

@@ -45,8 +45,8 @@ struct ForkJoinPool::Rep {
       for (int i = 0; i < kSpins && generation.load(std::memory_order_acquire) == seen; ++i) {
         Pause();
       }
-      // Spinning only saves the sleep. What counts is read under the mutex: a Run that was missed
-      // altogether has open == nullptr, and the helper goes on to wait for the next.
+      // Spinning only avoids going to sleep; decisions are made under the mutex. If the helper has
+      // missed a Run altogether, it finds open == nullptr and waits for the next one.
       absl::FunctionRef<void(int64_t, int)>* job = nullptr;
       {
         MutexLock lock(&mutex);

@@ -55,8 +55,8 @@ class MessageParser {
   // check refuses, and outlives the object.
   void set_first_labels(FirstLabels* first) { first_labels_ = first; }
 
-  // Whether the text of a bad record may have line ends, or be no text at all. A message that
-  // should be one line and has several is one bad record.
+  // Whether a bad record may contain line ends or bytes that are not text. A message that should be
+  // one line but has several is kept whole, as one bad record.
   bool keeps_line_ends() const { return format_ != KafkaConfig::LINES || quotes_.has_value(); }
 
  private:

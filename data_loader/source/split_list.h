@@ -52,7 +52,7 @@ std::string PathOf(const JobConfig& job, const FileIdentity& file);
 absl::StatusOr<std::vector<Split>> SplitsOf(const JobConfig& job, Stream stream,
                                             const StreamFiles& files);
 
-// The splits of the files that are there now.
+// Lists the splits of the files that exist now.
 absl::StatusOr<std::vector<Split>> ListSplits(const JobConfig& job, Stream stream);
 
 // Rows of a synthetic stream.

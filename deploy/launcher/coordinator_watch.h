@@ -42,7 +42,7 @@ class CoordinatorWatch {
   bool answers() const { return answers_; }            // it has answered the last call
   // It says that its generation is over, and that the run has not ended well.
   bool SaysOver() const { return state() == FAILED || state() == RESTARTING; }
-  // It has not answered for longer than it may.
+  // Whether the coordinator has not answered for longer than the limit.
   bool IsSilent() const;
   CoordinatorView view() const { return {status_, answers_, IsSilent(), over_ms_}; }
 

@@ -19,7 +19,7 @@
 
 namespace satrap {
 
-// As far as the figures are known, for example:
+// The progress line with the figures that are known, for example:
 //   training  epoch 1  step 120 | 54,321 samples/s | loss 0.4712 | auc 0.7312 |
 //   staleness 1.8 (max 4) | norm 3.2 (mean 2.5, 30 of 120 steps clipped) | rates x 0.1 (1
 //   reduction)

@@ -179,8 +179,8 @@ void RowUpdater::Step::StepOptimizer(const FusedSegments& fused, float learning_
   if (fused.has_bound) fused.rule->Bound(values, fused.dim);
 }
 
-// Ages the state by the steps that the row has missed. For rules whose values those steps do not
-// move.
+// Ages the optimizer's state by the steps that the row has missed. Only for rules under which
+// missed steps leave the values of the row as they are.
 void RowUpdater::Step::CatchUp(const FusedSegments& fused, float* row) const {
   float& last_step = row[fused.last_step_offset];
   const int64_t missed = StepsPassed(last_step, context_.step) - 1;

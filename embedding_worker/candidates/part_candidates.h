@@ -1,8 +1,9 @@
-// The candidates of parts: the items that are drawn for a part, with their log Q and that of the
+// The candidates of parts: the items that are drawn for a part, with the log Q of these and of the
 // samples' own items (CandidatesConfig in proto/model.proto).
 //
-// Draws depend on the job's seed and on the part's name: in SYNC on (epoch, lane, seq), so all
-// parts of a batch have the same candidates whatever their number; in HYBRID on the part as well.
+// A draw depends on the job's seed and on the part's name. In SYNC it depends on (epoch, lane, seq)
+// alone, so all parts of a batch get the same candidates, however many parts there are. In HYBRID
+// it also depends on the number of the part in its batch.
 //
 // Thread-safe: const.
 

@@ -41,7 +41,7 @@ class InteractionOperations {
  public:
   virtual ~InteractionOperations() = default;
 
-  // y = factor * x, or y += with `add`.
+  // y = factor * x; with `add`, y += factor * x.
   virtual void Scale(float factor, Tensor x, Tensor y, bool add) = 0;
   // y = a * b, element by element, or y += with `add`. b: (n, cols); or (n, 1), which multiplies
   // all of row i; or (1, width), which multiplies each group of every row.   a, y: (n, cols)

@@ -24,7 +24,8 @@ constexpr double kTolerance = 2e-5;
 constexpr float kLearningRate = 0.01f;
 constexpr int64_t kDim = 2;
 
-// The vector of the numerics is d; the others are the sums of each table's ids.
+// The vector made of the numerics is d. Each other vector is the sum of the embeddings of one
+// table's ids.
 constexpr char kAround[] = R"(
   layers { name: "d" inputs: "numeric" mlp { units: 3 units: 2 } }
   layers { name: "top" inputs: "interaction" mlp { units: 4 units: 2 } }

@@ -59,7 +59,8 @@ class Network {
   // Graph inputs: 0 is "numeric", 1 + i is GraphInputs.segments[i]; after them the lengths of
   // GraphInputs.sequences, and after these its candidates.
   int num_inputs() const;
-  // (max_samples, values of one sample); of candidates (max_candidates, dim). Empty if unread.
+  // The shape is (max_samples, values of one sample), or (max_candidates, dim) for an input of
+  // candidates. Empty if no layer reads the input.
   Tensor input_view(int input) const;
   // The gradient of an input, of the same shape, valid after Backward for the rows of the part.
   // Empty for "numeric", for lengths and for inputs that no layer reads.

@@ -1,4 +1,4 @@
-// The backends of layers' tests that need no card.
+// The backends that need no card, for tests of layers.
 
 #include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/device/host_device_backend.h"

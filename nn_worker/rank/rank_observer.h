@@ -15,7 +15,7 @@
 
 namespace satrap {
 
-// A step that counted.
+// A step that counted, because its global weight was above 0.
 struct StepEvent {
   uint32_t epoch = 0;
   uint64_t steps = 0;    // so far, this one included

@@ -26,7 +26,7 @@
 namespace satrap {
 namespace {
 
-// Answers each call at once: an embedding PS without rows, or a coordinator.
+// Stands for an embedding PS without rows, or for a coordinator. Answers each call at once.
 class WillingPeer final : public rpc::Channel {
  public:
   void Call(const rpc::Method& method, rpc::Message, int64_t, rpc::Callback done) override {

@@ -44,7 +44,7 @@ class Terminal {
 
   // A command line that runs another one as the foreground process of this terminal.
   std::vector<std::string> Run(const std::vector<std::string>& command) const {
-    // The shell and setsid replace themselves, so the process keeps its number.
+    // The shell and setsid each exec the next program, so the process keeps its PID.
     std::vector<std::string> all = {"sh", "-c", "exec setsid --ctty \"$@\" < \"$0\"", ptsname(fd_)};
     all.insert(all.end(), command.begin(), command.end());
     return all;

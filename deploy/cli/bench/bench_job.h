@@ -23,7 +23,7 @@ bool MeasuresProducts(const JobConfig& job);
 // rows >= the number of features; features and vocabularies are the same, in one table
 void SetRows(int64_t rows, JobConfig* job);
 
-// deploy/jobs/bench_deepfm.textproto with two processes of each role, every sample made anew,
+// The job deploy/jobs/bench_deepfm.textproto with two processes of each role, no sample used twice,
 // `rows` rows, and the overrides `sets`.
 absl::StatusOr<JobConfig> JobOfTwos(const std::string& install_dir,
                                     const std::vector<std::string>& sets, int64_t rows);

@@ -31,7 +31,7 @@ struct TopicInput {
   // input.
   std::vector<std::string> dead_letter_topics = {};
 };
-// The topic streams that a job with this action reads.
+// The topic streams that `job` reads, given its action.
 std::vector<TopicInput> TopicInputsOf(const JobConfig& job);
 
 // Whether the stream has no end. A job that sets no end means NEVER for the train stream and

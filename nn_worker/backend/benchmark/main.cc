@@ -16,7 +16,7 @@ int Main(const BenchmarkFlags& flags) {
   const absl::Status status =
       RunKernelBenchmark(flags, [&](const BenchmarkPlace& place, const BenchmarkRow& row) {
         std::printf("%s\n", JsonOf(place, row).c_str());
-        // A run that is cut off later has printed this row.
+        // Flushed, so that this row is printed even if the run is cut off later.
         std::fflush(stdout);
         rows.push_back(row);
       });

@@ -1,6 +1,6 @@
 // A Fiber is a stack that a thread switches to and back from, for x86-64. Each switch is reported
-// to AddressSanitizer or ThreadSanitizer, if the program has one of them. The stack ends at 64 KiB
-// of closed pages, so an overflow is a segmentation fault.
+// to AddressSanitizer or ThreadSanitizer, if the program has one of them. Below the stack
+// are 64 KiB of guard pages, so an overflow is a segmentation fault.
 //
 // Thread-compatible. One thread after another may resume a fiber; code on it must not keep the
 // address of a thread-local variable across Suspend.

@@ -1,19 +1,22 @@
 // Decides whether the label rate moves with the position of records. In a file sorted by time, for
-// example, it does, and a shuffle within each part of the file does not change the order of the
-// parts. A model that is trained in such an order ends up fitted to the labels of the last records.
+// example, the rate moves, and a shuffle within each part of the file does not change the order of
+// the parts. A model that is trained in such an order ends up fitted to the labels of the last
+// records.
 //
 // The records of epoch 0 are counted in the order in which they were trained, in at most
-// kMostWindows windows of equally many steps. When all windows are full, each two neighbours are
-// merged, so memory is constant. The rate moves if both conditions hold, where p is the rate over
-// all N records and chi-square is that of K windows:
+// kMostWindows windows of equally many steps. When all windows are full, each pair of neighbours
+// is merged, so memory is constant. The rate moves if both conditions hold, where p is the rate
+// over all N records and chi-square is that of K windows:
 //
-//   chi-square - (K - 1) > kDeviations sqrt(2 (K - 1))    it is not chance
-//   (chi-square - (K - 1)) / N > kShare                   nor is it small
+//   chi-square - (K - 1) > kDeviations sqrt(2 (K - 1))    the difference is not chance
+//   (chi-square - (K - 1)) / N > kShare                   and it is not small
 //
-// The latter is the variance between windows, noise taken off, divided by p (1 - p).
+// The left side of the second condition is the variance between windows, less noise, divided by
+// p (1 - p).
 //
-// Real logs of any size meet the first condition, because nothing in them is quite even. But they
-// stay a factor of seven below the second, and a log sorted by time exceeds it by a factor of two.
+// Real logs of any size meet the first condition, because their rate always varies a little. But
+// they stay a factor of seven below the second, and a log sorted by time exceeds it by a factor of
+// two.
 //
 // Not thread-safe.
 

@@ -164,7 +164,7 @@ TEST(DevicePlanTest, OnACardItHasTheMemoryOfTheLibrarysProducts) {
   JobConfig job = HostJob();
   MlpConfig* const mlp = job.mutable_model()->mutable_layers(2)->mutable_mlp();
   mlp->Clear();
-  // The first layer's ReLU has a mask, because the second layer's product reads it. The third layer
+  // The first layer's ReLU keeps a mask, which the second layer's product reads. The third layer
   // has one output, which no library computes.
   for (const int units : {16, 8}) mlp->add_units(units);
   mlp->set_output_units(1);

@@ -40,9 +40,9 @@ std::vector<uint64_t> KeysOf(const SimSample& sample, int feature);
 SimPart DecodePart(const WorldShape& shape, const PartInput& input,
                    const std::function<void(std::string)>& violated);
 
-// The gradients of a part that is trained in `step`: sums over its samples. Push number `push` of
-// `rank` (from 1) adds 1 to value `rank` of the counter row and `push` to value kMaxRanks + rank,
-// so that a Lookup shows which pushes it saw.
+// The gradients of a part that is trained in `step`, summed over its samples. Pushes of a rank are
+// numbered from 1. In the counter row, push `push` of `rank` adds 1 to value `rank` and `push` to
+// value kMaxRanks + rank, so that a Lookup shows which pushes came before it.
 PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
                             const PartInput& input, const SimPart& part, const StepOfRows& step);
 

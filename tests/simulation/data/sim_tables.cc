@@ -48,7 +48,7 @@ void SimTables::CheckCounters(int rank, const SimPart& part, int own_missing,
                             : r == rank       ? own_missing
                             : others_missing  ? made
                                               : 0;
-    // The smallest sum that `missing` different push numbers can have if all are among the last
+    // The smallest possible sum of `missing` different push numbers that are all among the last
     // `may_miss`.
     const double least_sum = missing * (made - may_miss + 1) + missing * (missing - 1) / 2;
     if (missing < 0 || missing > may_miss || missing_sum < least_sum) {

@@ -63,7 +63,7 @@ JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
       if (plant_ == Plant::kBoundForgotten) segment.clear_weight_bound();
       if (plant_ != Plant::kOtherState) continue;
       SparseOptimizerConfig* optimizer = segment.mutable_optimizer();
-      // Steps grow, and no message or count shows it. Only the values do.
+      // Makes the steps larger. No message or count shows this, only the values of rows do.
       if (optimizer->has_adagrad()) optimizer->mutable_adagrad()->set_initial_accumulator(0);
     }
   }
