@@ -20,7 +20,7 @@ uint64_t BytesOf(const Message& message) { return message.header.size() + messag
 absl::Status CheckMessageSize(absl::string_view kind, const Method& method, uint64_t bytes,
                               int64_t largest_bytes) {
   if (bytes <= static_cast<uint64_t>(largest_bytes)) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
+  return absl::InvalidArgumentError(
       absl::StrCat(kind, " ", method.path, " has ", bytes, " bytes, and no message has more than ",
                    largest_bytes, ": raise nn_worker.replicas, or lower global_batch_size"));
 }

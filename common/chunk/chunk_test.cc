@@ -69,7 +69,7 @@ TEST(ChunkTest, SharesAreOfOneMemoryAndReturnToIt) {
 TEST(ChunkTest, AMessageBeyondTheBoundIsRefusedByNameAndCure) {
   EXPECT_TRUE(CheckMessageSize("request of", kMethod, 8, 8).ok());
   const absl::Status status = CheckMessageSize("request of", kMethod, 9, 8);
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
             "request of /satrap.EmbeddingWorker/PushGradients has 9 bytes, and no message has more "
             "than 8: raise nn_worker.replicas, or lower global_batch_size");

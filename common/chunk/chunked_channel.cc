@@ -93,10 +93,13 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
   }
 
   // Whether a lost chunk is sent again. The first one is not: that would gain nothing over another
-  // attempt, and it is not known whether the peer is there.
+  // attempt, and it is not known whether the peer is there. Nor is one whose answer has begun to
+  // arrive: the receiver has the chunk, so the answer only needs more time, which the next attempt
+  // of the call gets because of this status.
   bool MaySendAgain(Attempt* attempt, const absl::Status& lost) const {
     const bool has_begun = attempt->sent_bytes > 0 || attempt->answer != nullptr;
-    const bool is_lost = absl::IsDeadlineExceeded(lost) || absl::IsUnavailable(lost);
+    const bool is_lost =
+        !AnswerHadBegun(lost) && (absl::IsDeadlineExceeded(lost) || absl::IsUnavailable(lost));
     return has_begun && is_lost && ++attempt->losses < kChunkTries;
   }
 

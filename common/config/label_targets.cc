@@ -107,14 +107,20 @@ MaybeShape Matrix(int64_t count, int64_t dim) {
 class GraphShapes {
  public:
   explicit GraphShapes(const JobConfig& job) : job_(job) {
-    shapes_["numeric"] = Vector(job.data().numerics_size());
+    shapes_["numeric"] = Shape{job.data().numerics_size()};
     for (const FeatureConfig& feature : job.data().features()) AddFeature(feature);
-    for (const LayerConfig& layer : job.model().layers()) AddLayer(layer);
+    // A layer may read one that is listed after it.
+    for (size_t known = 0; known < shapes_.size();) {
+      known = shapes_.size();
+      for (const LayerConfig& layer : job.model().layers()) AddLayer(layer);
+    }
   }
 
   MaybeShape Of(absl::string_view name) const {
-    if (absl::EndsWith(name, ":0")) name.remove_suffix(2);
-    const auto at = shapes_.find(std::string(name));
+    auto at = shapes_.find(std::string(name));
+    if (at == shapes_.end() && absl::EndsWith(name, ":0")) {
+      at = shapes_.find(std::string(name.substr(0, name.size() - 2)));
+    }
     return at == shapes_.end() ? absl::nullopt : at->second;
   }
 
@@ -153,6 +159,11 @@ class GraphShapes {
 
   void AddLayer(const LayerConfig& layer) {
     const std::vector<Shape> inputs = InputsOf(layer);
+    // What is put in does not change what these give.
+    if (layer.has_linear() || layer.has_mlp()) {
+      shapes_[layer.name()] = OutputOf(layer, {Shape{1}});
+      return;
+    }
     if (inputs.empty()) return;
     if (!layer.has_slice()) {
       shapes_[layer.name()] = OutputOf(layer, inputs);
@@ -242,8 +253,9 @@ absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& outpu
   const bool looks_at_all = job.data().record_rules() >= 2 || job.data().has_kafka();
   if (!looks_at_all) return OutputWidth(job.model(), output);
   const MaybeShape shape = GraphShapes(job).Of(output);
-  if (!shape.has_value() || shape->size() != 1) return absl::nullopt;
-  return shape->front();
+  // A run from topics that began earlier keeps at least what was known then.
+  if (!shape.has_value()) return OutputWidth(job.model(), output);
+  return shape->size() == 1 ? absl::optional<int64_t>(shape->front()) : absl::nullopt;
 }
 
 // Narrows `targets` to values that the task's loss takes, too.

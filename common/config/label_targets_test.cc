@@ -102,8 +102,8 @@ TEST(LabelTargetsTest, WidthsFollowFromLayers) {
   EXPECT_EQ(OutputWidth(model, "none"), absl::nullopt);
 }
 
-// The labels 'y' that a job takes whose output is made by these layers.
-LabelTargets TargetsOfLayers(const std::string& layers, int record_rules) {
+// A job with classes 'y' whose output is made by these layers.
+JobConfig JobOfLayers(const std::string& layers, int record_rules) {
   JobConfig job;
   CHECK_OK(ParseText(R"(
       tables { name: 'ids' segments { name: 'vector' dim: 4 } segments { name: 'bias' dim: 1 } }
@@ -120,7 +120,11 @@ LabelTargets TargetsOfLayers(const std::string& layers, int record_rules) {
   CHECK_OK(ParseText(layers, "model", &model));
   job.mutable_model()->MergeFrom(model);
   job.mutable_data()->set_record_rules(record_rules);
-  return LabelTargetsOf(job)[0];
+  return job;
+}
+
+LabelTargets TargetsOfLayers(const std::string& layers, int record_rules) {
+  return LabelTargetsOf(JobOfLayers(layers, record_rules))[0];
 }
 
 int64_t ClassesOf(const std::string& layers, int record_rules = 2) {
@@ -140,6 +144,29 @@ TEST(LabelTargetsTest, ClassesFollowFromTheInputsOfTheGraph) {
   EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'history.vector' flatten {} }"), 28);
   EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: '*.vector' concat {} }"), kUnknown)
       << "one of them is a sequence, and the graph takes no such layer";
+}
+
+TEST(LabelTargetsTest, ClassesFollowWhateverTheOrderOfLayers) {
+  EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'wide' inputs: 'numeric' concat {} }"
+                      "layers { name: 'wide' inputs: 'deep' bias {} }"
+                      "layers { name: 'deep' inputs: 'user.vector' linear { units: 6 } }"),
+            9);
+}
+
+TEST(LabelTargetsTest, ALinearLayerSaysItsClassesWhateverItReads) {
+  EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'in_batch' linear { units: 3 } }"
+                      "layers { name: 'in_batch' inputs: 'user.vector' in_batch_logits {} }"),
+            3);
+  EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'numeric' mlp { units: 8 output_units: 2 } }"),
+            2);
+}
+
+TEST(LabelTargetsTest, AJobWithoutNumericsHasAnEmptyVectorOfThem) {
+  JobConfig job =
+      JobOfLayers("layers { name: 'out' inputs: '*.bias' inputs: 'numeric' concat {} }", 2);
+  job.mutable_data()->clear_numerics();
+  job.mutable_data()->mutable_features()->RemoveLast();
+  EXPECT_EQ(LabelTargetsOf(job)[0].largest, 1) << "one of each feature";
 }
 
 TEST(LabelTargetsTest, ClassesFollowThroughInteractions) {

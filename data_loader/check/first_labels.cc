@@ -39,6 +39,14 @@ absl::Status FirstLabels::Check() const {
   return absl::OkStatus();
 }
 
+absl::Status FirstLabels::CheckSoFar() const {
+  MutexLock lock(&mutex_);
+  for (size_t i = 0; i < seen_.size(); ++i) {
+    if (seen_[i].refused * 100 > kRecords) RETURN_IF_ERROR(CheckColumn(targets_[i], seen_[i]));
+  }
+  return absl::OkStatus();
+}
+
 // "1 (503 times), -1 (497 times), ..."
 std::string FirstLabels::ValuesText(const Seen& seen) {
   std::vector<std::pair<uint64_t, float>> by_count;

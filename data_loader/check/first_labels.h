@@ -34,6 +34,9 @@ class FirstLabels {
   // INVALID_ARGUMENT if more than 1 % of the known labels of a column, and more than one, are none
   // that its losses take: the message names the column, the values and what to do.
   absl::Status Check() const;
+  // As Check, while more of the kRecords may come: an error as soon as so many labels are refused
+  // that Check will fail whatever follows.
+  absl::Status CheckSoFar() const;
 
  private:
   // The known labels of a column.

@@ -37,6 +37,18 @@ TEST(FirstLabelsTest, UnknownLabelsCountNeitherAsGoodNorAsRefused) {
   EXPECT_EQ(first.Check().message().substr(0, 32), "label y: 2 of the first 2 labels");
 }
 
+TEST(FirstLabelsTest, WhileMoreMayComeOnlyWhatCannotBecomeRightIsRefused) {
+  FirstLabels first(Bce({"y"}));
+  const float good = 1, bad = -1;
+  for (int i = 0; i < 10; ++i) {
+    first.Add(&bad);
+    EXPECT_TRUE(first.CheckSoFar().ok()) << "990 good ones may follow";
+  }
+  first.Add(&good);
+  first.Add(&bad);
+  EXPECT_EQ(first.CheckSoFar().message().substr(0, 34), "label y: 11 of the first 12 labels");
+}
+
 TEST(FirstLabelsTest, EachColumnIsJudgedAlone) {
   FirstLabels first(Bce({"click", "buy"}));
   const float labels[] = {1, 5};

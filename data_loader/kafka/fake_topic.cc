@@ -92,10 +92,10 @@ class FakeTopics::Sink final : public DeadLetterSink {
 
 TopicAccess FakeTopics::Access() {
   TopicAccess access;
-  access.open_source =
-      [this](const KafkaConfig& config,
-             std::vector<KafkaPlace> places) -> absl::StatusOr<std::unique_ptr<MessageSource>> {
+  access.open_source = [this](const KafkaConfig& config, std::vector<KafkaPlace> places,
+                              bool trains) -> absl::StatusOr<std::unique_ptr<MessageSource>> {
     queue_bytes.push_back(config.queue_bytes());
+    opened_to_train.push_back(trains);
     for (const KafkaPlace& place : places) opened.push_back(place);
     return std::unique_ptr<MessageSource>(new Source(this, std::move(places)));
   };

@@ -65,10 +65,11 @@ class FakeTopics {
   int64_t now_ms = 1000;
   size_t max_read = 1000;  // messages that one Read gives
   std::vector<Letter> letters;
-  absl::Status letter_error;         // the error that Flush returns
-  int flushes_in_vain = 0;           // this many more calls of Flush find no broker
-  std::vector<int64_t> queue_bytes;  // of each source, in the order in which they were opened
-  std::vector<KafkaPlace> opened;    // their places, in the same order
+  absl::Status letter_error;          // the error that Flush returns
+  int flushes_in_vain = 0;            // this many more calls of Flush find no broker
+  std::vector<int64_t> queue_bytes;   // of each source, in the order in which they were opened
+  std::vector<KafkaPlace> opened;     // their places, in the same order
+  std::vector<bool> opened_to_train;  // by source: whether the train stream reads it
   int64_t messages_read = 0;
   int open_sources = 0;
   std::function<void()> on_wait;  // called when a reader has waited in vain; may be null

@@ -49,7 +49,13 @@ absl::StatusOr<std::shared_ptr<TopicAnchors>> TopicAnchors::Open(const std::stri
 
 absl::Status TopicAnchors::Read(const std::string& path) {
   TopicAnchorsFile file;
-  RETURN_IF_ERROR(ReadCheckedText(path, DiskFileSystem(), &file));
+  const absl::Status read_file = ReadCheckedText(path, DiskFileSystem(), &file);
+  if (!read_file.ok()) {
+    return absl::Status(
+        read_file.code(),
+        absl::StrCat(read_file.message(), ". Without this file the run can go on, but it does not ",
+                     "notice then that a topic was made anew while it was stopped"));
+  }
   MutexLock lock(&mutex_);
   for (const TopicAnchor& anchor : file.anchors()) {
     PartitionAnchor read;

@@ -160,7 +160,7 @@ class TopicBatchMaker final : public BatchMaker {
         static_cast<int64_t>(std::max(stream_.progress.partitions(), places.size()));
     config.set_queue_bytes(
         std::max<int64_t>(config.queue_bytes() / all * static_cast<int64_t>(places.size()), 1));
-    ASSIGN_OR_RETURN(auto source, stream_.access.open_source(config, std::move(places)));
+    ASSIGN_OR_RETURN(auto source, stream_.access.open_source(config, std::move(places), trains_));
     sources_.push_back(std::move(source));
     return sources_.back().get();
   }

@@ -13,15 +13,15 @@ TopicAccess AccessToBrokers(const Logger& logger, std::shared_ptr<TopicAnchors> 
   const auto outage = std::make_shared<BrokerOutage>();
   AnchorSink keep;
   if (anchors != nullptr) keep = [anchors](const auto& of_look) { anchors->Keep(of_look); };
-  access.open_source =
-      [logger, outage, anchors, keep](
-          const KafkaConfig& config,
-          std::vector<KafkaPlace> places) -> absl::StatusOr<std::unique_ptr<MessageSource>> {
-    if (anchors != nullptr) {
+  access.open_source = [logger, outage, anchors, keep](
+                           const KafkaConfig& config, std::vector<KafkaPlace> places,
+                           bool trains) -> absl::StatusOr<std::unique_ptr<MessageSource>> {
+    const bool has_anchors = trains && anchors != nullptr;
+    if (has_anchors) {
       for (KafkaPlace& place : places) place.anchor = anchors->Of(place.partition);
     }
-    ASSIGN_OR_RETURN(auto reader,
-                     PartitionReader::Open(config, std::move(places), logger, outage, keep));
+    ASSIGN_OR_RETURN(auto reader, PartitionReader::Open(config, std::move(places), logger, outage,
+                                                        has_anchors ? keep : nullptr));
     return std::unique_ptr<MessageSource>(std::move(reader));
   };
   access.open_dead_letters = [logger](const KafkaConfig& config) {

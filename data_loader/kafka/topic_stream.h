@@ -26,15 +26,17 @@ namespace satrap {
 
 // What a loader needs from outside to read topics. Tests replace it.
 struct TopicAccess {
-  // As PartitionReader::Open.
-  std::function<absl::StatusOr<std::unique_ptr<MessageSource>>(const KafkaConfig&,
-                                                               std::vector<KafkaPlace>)>
+  // As PartitionReader::Open. `trains` is whether the train stream reads the source.
+  std::function<absl::StatusOr<std::unique_ptr<MessageSource>>(
+      const KafkaConfig&, std::vector<KafkaPlace>, bool trains)>
       open_source;
   std::function<absl::StatusOr<std::unique_ptr<DeadLetterSink>>(const KafkaConfig&)>
       open_dead_letters;
   std::function<int64_t()> now_ms;  // the time of a monotonic clock
 };
-// With `anchors`, if it is not null, topics that were made anew are found out (topic_anchors.h).
+// With `anchors`, if it is not null, a topic of the train stream that was made anew while the run
+// was stopped is noticed (topic_anchors.h). Evaluation streams have none: they may read the same
+// topic names of another cluster, and are read from their start each time.
 TopicAccess AccessToBrokers(const Logger& logger, std::shared_ptr<TopicAnchors> anchors = nullptr);
 
 struct TopicStream {
@@ -54,7 +56,7 @@ struct TopicStream {
   // Nothing of a block is trained before the labels that were read with it are known to be such as
   // the losses take.
   absl::Status CheckFirstLabels() const {
-    return first_labels == nullptr ? absl::OkStatus() : first_labels->Check();
+    return first_labels == nullptr ? absl::OkStatus() : first_labels->CheckSoFar();
   }
 };
 

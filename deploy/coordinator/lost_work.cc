@@ -17,9 +17,11 @@ using Entry = std::vector<RunLogEntry>::const_reverse_iterator;
 Entry BeforeDropped(Entry entry, Entry end) {
   while (entry != end && entry->has_dropped()) {
     ++entry;
-    if (entry == end || !entry->has_generation()) break;
+    // A compacted log no longer has the jobs of generations that never ran, so it does not say
+    // which of them were the dropped job's.
+    if (entry == end || !entry->has_generation() || !entry->generation().has_job()) break;
     const JobConfig dropped = entry->generation().job();
-    while (entry != end && entry->has_generation() &&
+    while (entry != end && entry->has_generation() && entry->generation().has_job() &&
            IsSameJob(entry->generation().job(), dropped)) {
       ++entry;
     }
@@ -60,7 +62,7 @@ void AddLostWork(const TrainedSince& trained, Ending* how) {
   }
   absl::StrAppend(how->mutable_text(), "; the run goes on from ",
                   cut_here ? trained.own_cut->cut() : trained.start_cut, " at step ", step,
-                  ", and ", how_much, " since ", lost > 0 ? "are lost" : "is lost");
+                  ", and ", how_much, " since ", lost > 1 ? "are lost" : "is lost");
 }
 
 }  // namespace satrap

@@ -70,6 +70,11 @@ TEST(NothingWasLostBefore, ADroppedJobHasTrainedNothing) {
   EXPECT_FALSE(NothingLost(
       {first, kLast, resumed, dropped, Generation(3, "a", "BEGAN_RESTART", kCut), again}));
   EXPECT_FALSE(NothingLost({dropped, again})) << "a log that is no run's";
+  const std::string without_job =
+      "generation { generation: 3 began: BEGAN_RESUME cut: '" + std::string(kCut) + "' }";
+  EXPECT_FALSE(NothingLost(
+      {first, kLast, without_job, without_job, "dropped { generation: 4 change: 'name' }", again}))
+      << "a compacted log does not say which of the two had the dropped job";
 }
 
 std::string LostText(const TrainedSince& trained) {
