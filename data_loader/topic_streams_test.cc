@@ -182,7 +182,6 @@ TEST_F(TopicStreamsTest, FirstLabelsThatTheLossDoesNotTakeEndARunThatBeginsFromN
   begin.judges_first_labels = true;
   const absl::Status status = ReadToError(Begin(job, partitions, begin).get());
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  // Blocks have 7 offsets. Over 1 % of 1,000 are refused, whatever follows, with the third.
   EXPECT_THAT(
       std::string(status.message()),
       HasSubstr("label y: 11 of the first 21 labels of the training data are not a number in "
