@@ -153,6 +153,16 @@ TEST_F(ChunkedChannelTest, AChunkThatIsLostIsSentOrAskedForAgain) {
 }
 
 // Whichever chunk is lost for good, that attempt ends, but the next one succeeds.
+// The peer has the chunk, so sending it again would gain nothing, and hide that the peer is alive.
+TEST_F(ChunkedChannelTest, AChunkWhoseAnswerHasBegunToArriveIsNotSentAgain) {
+  wire_->lose = [](size_t n) {
+    return n == 3 ? MarkAnswerBegun(absl::DeadlineExceededError("slow")) : absl::OkStatus();
+  };
+  const absl::Status status = Call({"header", Bytes(250)}).status();
+  EXPECT_TRUE(AnswerHadBegun(status)) << status;
+  EXPECT_EQ(wire_->sent.size(), 3u);
+}
+
 TEST_F(ChunkedChannelTest, AnAttemptEndsWithALossAndTheNextOneIsWhole) {
   const Message request{"header", Bytes(300)};
   ASSERT_TRUE(Call(request).ok());
