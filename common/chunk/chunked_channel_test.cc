@@ -8,6 +8,7 @@
 
 #include "common/chunk/chunked_handler.h"
 #include "common/rpc/frame.h"
+#include "common/rpc/sign_of_life.h"
 #include "common/testing/manual_executor.h"
 #include "gtest/gtest.h"
 
@@ -80,6 +81,7 @@ class ChunkedChannelTest : public testing::Test {
     ChunkedChannel::Options options;
     options.limits = {kFrameBytes, 2000};
     options.memory = memory_;
+    options.clock = &executor_;
     channel_ = std::make_unique<ChunkedChannel>(std::move(direct), options);
   }
 
@@ -152,7 +154,6 @@ TEST_F(ChunkedChannelTest, AChunkThatIsLostIsSentOrAskedForAgain) {
   }
 }
 
-// Whichever chunk is lost for good, that attempt ends, but the next one succeeds.
 // The peer has the chunk, so sending it again would gain nothing, and hide that the peer is alive.
 TEST_F(ChunkedChannelTest, AChunkWhoseAnswerHasBegunToArriveIsNotSentAgain) {
   wire_->lose = [](size_t n) {
@@ -163,6 +164,7 @@ TEST_F(ChunkedChannelTest, AChunkWhoseAnswerHasBegunToArriveIsNotSentAgain) {
   EXPECT_EQ(wire_->sent.size(), 3u);
 }
 
+// Whichever chunk is lost for good, that attempt ends, but the next one succeeds.
 TEST_F(ChunkedChannelTest, AnAttemptEndsWithALossAndTheNextOneIsWhole) {
   const Message request{"header", Bytes(300)};
   ASSERT_TRUE(Call(request).ok());
@@ -190,7 +192,30 @@ TEST_F(ChunkedChannelTest, ATransferThatThePeerHasGivenUpIsRepeated) {
     if (call == 3) executor_.AdvanceBy(1000);
     return absl::OkStatus();
   };
-  EXPECT_EQ(Call({"header", Bytes(300)}).status().code(), absl::StatusCode::kUnavailable);
+  const absl::Status status = Call({"header", Bytes(300)}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(SignOfLifeAgoUs(status), 0) << "the peer has just answered";
+  EXPECT_FALSE(AnswerHadBegun(status)) << "more time would gain nothing";
+}
+
+TEST_F(ChunkedChannelTest, AChunkThatArrivedIsASignOfLifeFromThenOn) {
+  for (const bool timeout : {false, true}) {
+    // The chunks of a request, and those of an answer.
+    for (const size_t first_lost : {3, 6}) {
+      wire_->sent.clear();
+      wire_->lose = [&](size_t call) {
+        if (call < first_lost) return absl::OkStatus();
+        executor_.AdvanceBy(100);
+        return timeout ? absl::DeadlineExceededError("late") : absl::UnavailableError("broken");
+      };
+      const absl::Status status = Call({"header", Bytes(300)}).status();
+      EXPECT_EQ(wire_->sent.size(), first_lost + 2);
+      EXPECT_EQ(SignOfLifeAgoUs(status), 300) << status;
+      EXPECT_EQ(AnswerHadBegun(status), timeout) << "only then would more time help";
+    }
+  }
+  wire_->lose = [](size_t) { return absl::UnavailableError("gone"); };
+  EXPECT_EQ(SignOfLifeAgoUs(Call({"header", Bytes(300)}).status()), absl::nullopt);
 }
 
 TEST_F(ChunkedChannelTest, AnErrorOfTheCallIsItsResult) {
@@ -202,12 +227,15 @@ TEST_F(ChunkedChannelTest, AnErrorOfTheCallIsItsResult) {
 
 TEST_F(ChunkedChannelTest, WithoutRoomTheAttemptIsRepeatedLater) {
   const ChunkMemory::Share most = ChunkMemory::Take(memory_of_peer_, 3800);
-  absl::Status status = Call({"header", Bytes(300)}).status();
-  EXPECT_TRUE(AnswerHadBegun(status)) << status;
+  const absl::Status at_peer = Call({"header", Bytes(300)}).status();
   const ChunkMemory::Share own = ChunkMemory::Take(memory_, 1400);
   echo_.answer_bytes = 500;
-  status = Call({"header", Buffer()}).status();
-  EXPECT_TRUE(AnswerHadBegun(status)) << status;
+  const absl::Status here = Call({"header", Buffer()}).status();
+  for (const absl::Status& status : {at_peer, here}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_EQ(SignOfLifeAgoUs(status), 0) << status;
+    EXPECT_FALSE(AnswerHadBegun(status)) << "the attempt was not too short: " << status;
+  }
 }
 
 TEST_F(ChunkedChannelTest, AMessageBeyondTheBoundIsRefusedBeforeItIsSent) {

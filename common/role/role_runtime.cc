@@ -177,6 +177,7 @@ rpc::Channel* RoleRuntime::ChannelTo(Role role, int index,
     chunks.memory = rep_->chunk_memory;
     chunks.first_transfer = RandomId();
     chunks.payload_allocator = std::move(allocator);
+    chunks.clock = rep_->executor.get();
     channel = std::make_unique<rpc::ChunkedChannel>(*std::move(created), std::move(chunks));
   }
   return channel.get();

@@ -147,6 +147,7 @@ rpc::Channel* SimCrew::ConnectToPeer(SimNetwork::Address to, SimProcess* from) {
   options.limits = {surroundings_.max_message_bytes, kLargestMessageBytes};
   options.memory = ChunkMemoryOf(from);
   options.first_transfer = FirstTransfer();
+  options.clock = from;
   channels_.push_back(std::make_unique<rpc::ChunkedChannel>(
       PlantBelowChunks(surroundings_.planting->plant(), surroundings_.network->Connect(to, from)),
       options));
