@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -16,6 +17,11 @@ constexpr char kNoteTag[] = {static_cast<char>(0xc0), 0x3e};
 }  // namespace
 
 uint64_t BytesOf(const Message& message) { return message.header.size() + message.payload.size(); }
+
+uint64_t StatedBytes(uint64_t header_bytes, uint64_t payload_bytes) {
+  const uint64_t left = std::numeric_limits<uint64_t>::max() - header_bytes;
+  return header_bytes + std::min(payload_bytes, left);
+}
 
 absl::Status CheckMessageSize(absl::string_view kind, const Method& method, uint64_t bytes,
                               int64_t largest_bytes) {

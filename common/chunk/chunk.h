@@ -38,7 +38,9 @@ struct ChunkLimits {
 
 // The bytes of header and payload.
 uint64_t BytesOf(const Message& message);
-// RESOURCE_EXHAUSTED, saying what to do, if `bytes` are more than a message may have. `kind` is as
+// The sum of sizes that a peer states, or the largest uint64_t if it would be more.
+uint64_t StatedBytes(uint64_t header_bytes, uint64_t payload_bytes);
+// INVALID_ARGUMENT, saying what to do, if `bytes` are more than a message may have. `kind` is as
 // for CheckFrameSize (frame.h).
 absl::Status CheckMessageSize(absl::string_view kind, const Method& method, uint64_t bytes,
                               int64_t largest_bytes);

@@ -66,6 +66,14 @@ TEST(ChunkTest, SharesAreOfOneMemoryAndReturnToIt) {
   EXPECT_EQ(memory->taken_bytes(), 0);
 }
 
+TEST(ChunkTest, SizesThatAPeerStatesAddUpWithoutOverflow) {
+  constexpr uint64_t kMost = ~uint64_t{0};
+  EXPECT_EQ(StatedBytes(3, 4), 7u);
+  EXPECT_EQ(StatedBytes(0, kMost), kMost);
+  EXPECT_EQ(StatedBytes(2, kMost), kMost);
+  EXPECT_EQ(StatedBytes(kMost, kMost), kMost);
+}
+
 TEST(ChunkTest, AMessageBeyondTheBoundIsRefusedByNameAndCure) {
   EXPECT_TRUE(CheckMessageSize("request of", kMethod, 8, 8).ok());
   const absl::Status status = CheckMessageSize("request of", kMethod, 9, 8);

@@ -165,7 +165,7 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
       return attempt->done(absl::InternalError(
           absl::StrCat("answer to ", attempt->method.path, " begins where none can begin")));
     }
-    const uint64_t bytes = note.header_bytes() + note.payload_bytes();
+    const uint64_t bytes = StatedBytes(note.header_bytes(), note.payload_bytes());
     const absl::Status size =
         CheckMessageSize("answer to", attempt->method, bytes, options.limits.largest_bytes);
     if (!size.ok()) return attempt->done(size);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "common/chunk/chunked_handler.h"
 #include "common/rpc/frame.h"
 #include "common/rpc/sign_of_life.h"
@@ -51,6 +52,7 @@ class DirectChannel final : public Channel {
     EXPECT_TRUE(CheckFrameSize("request of", method, request, kFrameBytes).ok());
     const absl::Status lost = lose ? lose(sent.size()) : absl::OkStatus();
     if (!lost.ok()) return done(lost);
+    if (answer.has_value()) return done(*answer);
     handler_->Handle(method, std::move(request),
                      [done = std::move(done)](absl::StatusOr<Message> answer) mutable {
                        if (answer.ok()) {
@@ -63,6 +65,7 @@ class DirectChannel final : public Channel {
   std::vector<Method> sent;
   std::vector<int64_t> timeouts_ms;
   std::function<absl::Status(size_t)> lose;  // of call number n, from 1
+  absl::optional<Message> answer;            // instead of the handler's
 
  private:
   Handler* const handler_;
@@ -216,6 +219,17 @@ TEST_F(ChunkedChannelTest, AChunkThatArrivedIsASignOfLifeFromThenOn) {
   }
   wire_->lose = [](size_t) { return absl::UnavailableError("gone"); };
   EXPECT_EQ(SignOfLifeAgoUs(Call({"header", Bytes(300)}).status()), absl::nullopt);
+}
+
+TEST_F(ChunkedChannelTest, AnAnswerWhoseSizesOverflowIsRefused) {
+  ChunkNote note;
+  note.set_state(ChunkNote::FOLLOWS);
+  note.set_header_bytes(3);
+  note.set_payload_bytes(~uint64_t{0} - 1);
+  wire_->answer = Message{note.SerializeAsString(), Bytes(1)};
+  const absl::Status status = Call({"header", Buffer()}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_EQ(memory_->taken_bytes(), 0);
 }
 
 TEST_F(ChunkedChannelTest, AnErrorOfTheCallIsItsResult) {

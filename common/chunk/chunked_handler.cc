@@ -124,11 +124,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
       return absl::UnimplementedError(
           absl::StrCat("nothing here takes chunks of ", header.method()));
     }
-    // Checked separately, so that their sum cannot overflow.
-    const auto largest = static_cast<uint64_t>(options.limits.largest_bytes);
-    const uint64_t bytes = std::max(header.header_bytes(), header.payload_bytes()) > largest
-                               ? std::max(header.header_bytes(), header.payload_bytes())
-                               : header.header_bytes() + header.payload_bytes();
+    const uint64_t bytes = StatedBytes(header.header_bytes(), header.payload_bytes());
     RETURN_IF_ERROR(CheckMessageSize("request of", *method, bytes, options.limits.largest_bytes));
     ChunkMemory::Share share = ChunkMemory::Take(options.memory, bytes);
     if (!share) return nullptr;
