@@ -91,7 +91,9 @@ class ChunkMemory {
   int64_t taken_bytes_ GUARDED_BY(mutex_) = 0;
 };
 
-// A message that arrives in chunks, in order. Not thread-safe.
+// A message that arrives in chunks, in order. Making and destroying it allocates and frees the
+// memory for the whole message, so neither is done under a lock that others wait for. Not
+// thread-safe.
 class ChunkJoiner {
  public:
   // `share`: for this many bytes. The payload is allocated by `allocator` unless that is null.

@@ -15,13 +15,25 @@
 namespace satrap::rpc {
 
 struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
-  // Chunks are copied while holding only the lock of their own message, not the one for all.
+  // The memory of a message is allocated, filled and freed without the lock for all: a message of
+  // gigabytes would hold up the others.
   struct Incoming {
-    Method method;
+    Incoming(const Method& method, const SendChunkHeader& header, ChunkMemory::Share share)
+        : method(method),
+          header_bytes(header.header_bytes()),
+          payload_bytes(header.payload_bytes()),
+          share(std::move(share)) {}
+
+    const Method method;
+    const uint64_t header_bytes;
+    const uint64_t payload_bytes;
     Mutex mutex;
-    // Null once it is complete or refused.
+    // Until the first chunk is added, which makes the joiner.
+    ChunkMemory::Share share GUARDED_BY(mutex);
     std::unique_ptr<ChunkJoiner> joiner GUARDED_BY(mutex);
+    bool ended GUARDED_BY(mutex) = false;  // complete or refused
   };
+  using IncomingPtr = std::shared_ptr<Incoming>;
   struct Outgoing {
     Message answer;
     ChunkMemory::Share share;
@@ -82,20 +94,18 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
   void TakeChunk(const Message& request, Callback respond) {
     const auto header = ParseHeader<SendChunkHeader>(request.header);
     if (!header.ok()) return respond(header.status());
-    const absl::StatusOr<std::shared_ptr<Incoming>> found = FindOrBegin(*header);
-    if (!found.ok()) return respond(found.status());
-    if (*found == nullptr) {
-      return respond(NoteOf(header->offset_bytes() == 0 ? ChunkNote::NO_ROOM : ChunkNote::UNKNOWN));
-    }
+    IncomingPtr to;
+    absl::StatusOr<ChunkNote::State> state = FindOrBegin(*header, request.payload, &to);
     absl::optional<Message> whole;
-    const absl::StatusOr<ChunkNote::State> state =
-        Join(found->get(), header->offset_bytes(), request.payload, &whole);
-    if (whole.has_value() || !state.ok()) {
-      MutexLock lock(&mutex);
-      incoming.erase(header->transfer());
+    if (to != nullptr) {
+      state = Join(to.get(), header->offset_bytes(), request.payload, &whole);
+      if (whole.has_value() || !state.ok()) {
+        MutexLock lock(&mutex);
+        incoming.erase(header->transfer());
+      }
     }
     if (whole.has_value()) {
-      Serve((*found)->method, *std::move(whole), std::move(respond));
+      Serve(to->method, *std::move(whole), std::move(respond));
     } else if (state.ok()) {
       respond(NoteOf(*state));
     } else {
@@ -103,22 +113,13 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     }
   }
 
-  // Null if there is no room for the message of a first chunk, or no transfer for a later one.
-  absl::StatusOr<std::shared_ptr<Incoming>> FindOrBegin(const SendChunkHeader& header) {
-    MutexLock lock(&mutex);
-    const auto at = incoming.find(header.transfer());
-    if (at != incoming.end()) {
-      at->second.until_us = Until();
-      return at->second.transfer;
-    }
-    if (header.offset_bytes() > 0) return nullptr;
-    ASSIGN_OR_RETURN(std::shared_ptr<Incoming> begun, BeginRequest(header));
-    if (begun != nullptr) incoming[header.transfer()] = {begun, Until()};
-    return begun;
-  }
-
-  // Null if there is no room.
-  absl::StatusOr<std::shared_ptr<Incoming>> BeginRequest(const SendChunkHeader& header) const {
+  // Sets `*to` to the message of the chunk. If there is none, and the chunk does not begin one,
+  // returns what is answered to the chunk.
+  absl::StatusOr<ChunkNote::State> FindOrBegin(const SendChunkHeader& header, const Buffer& chunk,
+                                               IncomingPtr* to) {
+    *to = Find(header.transfer());
+    if (*to != nullptr) return ChunkNote::TAKEN;
+    if (header.offset_bytes() > 0) return ChunkNote::UNKNOWN;
     const absl::optional<Method> method = Find(header.method());
     if (!method.has_value()) {
       return absl::UnimplementedError(
@@ -127,29 +128,44 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     const uint64_t bytes = StatedBytes(header.header_bytes(), header.payload_bytes());
     RETURN_IF_ERROR(CheckMessageSize("request of", *method, bytes, options.limits.largest_bytes));
     ChunkMemory::Share share = ChunkMemory::Take(options.memory, bytes);
-    if (!share) return nullptr;
-    auto begun = std::make_shared<Incoming>();
-    begun->method = *method;
-    MutexLock lock(&begun->mutex);
-    begun->joiner = std::make_unique<ChunkJoiner>(header.header_bytes(), header.payload_bytes(),
-                                                  std::move(share), nullptr);
-    return begun;
+    if (!share) return ChunkNote::NO_ROOM;
+    auto begun = std::make_shared<Incoming>(*method, header, std::move(share));
+    MutexLock lock(&mutex);
+    // A copy of this chunk may have begun it meanwhile.
+    const auto at = incoming.try_emplace(header.transfer(), Held<Incoming>{std::move(begun)}).first;
+    at->second.until_us = Until();
+    *to = at->second.transfer;
+    return ChunkNote::TAKEN;
+  }
+
+  // Null if there is no such transfer.
+  IncomingPtr Find(uint64_t transfer) {
+    MutexLock lock(&mutex);
+    const auto at = incoming.find(transfer);
+    if (at == incoming.end()) return nullptr;
+    at->second.until_us = Until();
+    return at->second.transfer;
   }
 
   // Sets `*whole` when the chunk completes the message, and frees the message's share: it is then
   // like any other message.
-  static absl::StatusOr<ChunkNote::State> Join(Incoming* to, uint64_t offset_bytes,
-                                               const Buffer& chunk,
-                                               absl::optional<Message>* whole) {
+  absl::StatusOr<ChunkNote::State> Join(Incoming* to, uint64_t offset_bytes, const Buffer& chunk,
+                                        absl::optional<Message>* whole) const {
+    std::unique_ptr<ChunkJoiner> ended;  // freed after the lock is released
     MutexLock lock(&to->mutex);
-    if (to->joiner == nullptr) return ChunkNote::UNKNOWN;
+    if (to->ended) return ChunkNote::UNKNOWN;
+    if (to->joiner == nullptr) {
+      to->joiner = std::make_unique<ChunkJoiner>(to->header_bytes, to->payload_bytes,
+                                                 std::move(to->share), options.payload_allocator);
+    }
     const uint64_t next_bytes = to->joiner->next_bytes();
     if (offset_bytes < next_bytes) return ChunkNote::TAKEN;  // repeated
     if (offset_bytes > next_bytes) return ChunkNote::UNKNOWN;
     const absl::Status added = to->joiner->Add(chunk);
     if (added.ok() && !to->joiner->complete()) return ChunkNote::TAKEN;
     if (added.ok()) *whole = to->joiner->Take();
-    to->joiner.reset();
+    ended = std::move(to->joiner);
+    to->ended = true;
     if (!added.ok()) return added;
     return ChunkNote::TAKEN;
   }
@@ -194,6 +210,8 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
   }
 
   void GiveUpOld() {
+    // Freed after the lock is released.
+    std::vector<std::shared_ptr<void>> dropped;
     MutexLock lock(&mutex);
     timer_set = false;
     const int64_t now_us = executor->NowUs();
@@ -202,6 +220,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
       for (auto at = transfers->begin(); at != transfers->end();) {
         const auto it = at++;
         if (it->second.until_us <= now_us) {
+          dropped.push_back(std::move(it->second.transfer));
           transfers->erase(it);
         } else {
           next_us = std::min(next_us, it->second.until_us);

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/base/buffer.h"
 #include "common/chunk/chunk.h"
 #include "common/rpc/rpc.h"
 #include "common/thread/executor.h"
@@ -37,6 +38,8 @@ class ChunkedHandler final : public Handler {
   struct Options {
     ChunkLimits limits;
     std::shared_ptr<ChunkMemory> memory;  // for incomplete requests
+    // Of the payloads of requests; null: the heap.
+    std::shared_ptr<BufferAllocator> payload_allocator;
     int64_t answer_bytes = kLargestMessageBytes;
     int64_t deadline_us = 0;
     // Answers are numbered from here upwards. No other process at this address uses the same
@@ -50,8 +53,8 @@ class ChunkedHandler final : public Handler {
   ~ChunkedHandler() override;
 
   // As the handler, but also serves kChunkMethods. Chunks: INVALID_ARGUMENT if one does not fit its
-  // message, UNIMPLEMENTED for an unknown method, RESOURCE_EXHAUSTED if the message would have more
-  // than largest_bytes. An answer that has more is replaced by RESOURCE_EXHAUSTED, too.
+  // message or the message would have more than largest_bytes, UNIMPLEMENTED for an unknown method. An
+  // answer that has more than largest_bytes is replaced by INVALID_ARGUMENT, too.
   void Handle(const Method& method, Message request, Callback respond) override;
 
   size_t num_incomplete_requests() const;

@@ -1,5 +1,9 @@
 #include "common/chunk/chunked_handler.h"
 
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,11 +42,44 @@ class Echo final : public Handler {
   std::string answer;  // empty: the answer is the request
 };
 
+// Memory on the heap. Whenever some is allocated or freed, `look` runs on another thread. Whether it
+// has ended then shows whether it had to wait for a lock of this thread.
+class LookingAllocator final : public BufferAllocator {
+ public:
+  uint8_t* Allocate(size_t size_bytes) override {
+    Look();
+    return static_cast<uint8_t*>(std::aligned_alloc(
+        kBufferAlignment,
+        (size_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment));
+  }
+  void Free(uint8_t* data, size_t) override {
+    Look();
+    std::free(data);
+  }
+
+  std::function<void()> look;
+  int looks = 0;
+  int waits = 0;
+
+ private:
+  void Look() {
+    if (look == nullptr) return;
+    ++looks;
+    looking_.push_back(std::async(std::launch::async, look));
+    // Only a look that waits for this thread takes as long.
+    if (looking_.back().wait_for(std::chrono::seconds(5)) != std::future_status::ready) ++waits;
+  }
+
+  std::vector<std::future<void>> looking_;
+};
+
 class ChunkedHandlerTest : public testing::Test {
  protected:
-  ChunkedHandlerTest() {
+  explicit ChunkedHandlerTest(int64_t chunk_bytes = kChunkBytes, int64_t room_bytes = kRoomBytes)
+      : memory_(std::make_shared<ChunkMemory>(room_bytes)) {
     ChunkedHandler::Options options;
-    options.limits = {kChunkBytes + kChunkOverheadBytes, 1000};
+    options.limits = {chunk_bytes + static_cast<int64_t>(kChunkOverheadBytes), 1000};
+    options.payload_allocator = allocator_;
     options.memory = memory_;
     options.answer_bytes = 400;
     options.deadline_us = kDeadlineUs;
@@ -84,7 +121,8 @@ class ChunkedHandlerTest : public testing::Test {
 
   ManualExecutor executor_;
   Echo echo_;
-  const std::shared_ptr<ChunkMemory> memory_ = std::make_shared<ChunkMemory>(kRoomBytes);
+  const std::shared_ptr<LookingAllocator> allocator_ = std::make_shared<LookingAllocator>();
+  const std::shared_ptr<ChunkMemory> memory_;
   std::unique_ptr<ChunkedHandler> handler_;
 };
 
@@ -159,6 +197,19 @@ TEST_F(ChunkedHandlerTest, ARequestWhoseChunksStayAwayIsGivenUp) {
   EXPECT_EQ(memory_->taken_bytes(), 0);
   EXPECT_EQ(NoteIn(Send(1, 20, "OPQRST")).state(), ChunkNote::UNKNOWN);
   EXPECT_TRUE(echo_.requests.empty());
+}
+
+TEST_F(ChunkedHandlerTest, WhileAMessageIsAllocatedOrFreedOthersDoNotWait) {
+  allocator_->look = [this] { handler_->num_incomplete_requests(); };
+  EXPECT_EQ(NoteIn(Send(1, 0, "headerABCD")).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(allocator_->looks, 1);
+  executor_.AdvanceBy(kDeadlineUs);
+  EXPECT_EQ(handler_->num_incomplete_requests(), 0u);
+  EXPECT_EQ(allocator_->looks, 2) << "freed, when it was given up";
+  EXPECT_EQ(NoteIn(Send(2, 0, "headerABCD", 5)).state(), ChunkNote::TAKEN);
+  EXPECT_FALSE(Send(2, 10, "EFGHIJKLMN", 5).ok());
+  EXPECT_EQ(allocator_->looks, 4) << "freed, when it was refused";
+  EXPECT_EQ(allocator_->waits, 0);
 }
 
 TEST_F(ChunkedHandlerTest, UnknownMethodsHaveNoChunks) {
