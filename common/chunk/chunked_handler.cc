@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/base/status_macros.h"
+#include "common/chunk/call_name.h"
 #include "common/rpc/header.h"
 #include "common/thread/mutex.h"
 
@@ -18,15 +19,18 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
   // The memory of a message is allocated, filled and freed without the lock for all: a message of
   // gigabytes would hold up the others.
   struct Incoming {
-    Incoming(const Method& method, const SendChunkHeader& header, ChunkMemory::Share share)
+    Incoming(const Method& method, const SendChunkHeader& header, absl::optional<CallName> call,
+             ChunkMemory::Share share)
         : method(method),
           header_bytes(header.header_bytes()),
           payload_bytes(header.payload_bytes()),
+          call(std::move(call)),
           share(std::move(share)) {}
 
     const Method method;
     const uint64_t header_bytes;
     const uint64_t payload_bytes;
+    const absl::optional<CallName> call;
     Mutex mutex;
     // Until the first chunk is added, which makes the joiner.
     ChunkMemory::Share share GUARDED_BY(mutex);
@@ -35,6 +39,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
   };
   using IncomingPtr = std::shared_ptr<Incoming>;
   struct Outgoing {
+    absl::optional<CallName> call;
     Message answer;
     ChunkMemory::Share share;
   };
@@ -60,22 +65,31 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
   }
 
   void Serve(const Method& method, Message request, Callback respond) {
+    absl::optional<CallName> call;
+    if (method.bulk) call = NameOf(CallOf(method, request.header));
     handler->Handle(method, std::move(request),
-                    [self = shared_from_this(), method,
+                    [self = shared_from_this(), method, call,
                      respond = std::move(respond)](absl::StatusOr<Message> answer) mutable {
                       if (answer.ok() && method.bulk &&
                           !FitsInOneFrame(method, *answer, self->options.limits)) {
-                        answer = self->HoldAnswer(method, *std::move(answer));
+                        answer = self->HoldAnswer(method, call, *std::move(answer));
                       }
                       respond(std::move(answer));
                     });
   }
 
+  static absl::optional<CallName> NameOf(const absl::optional<NamedCall>& named) {
+    return named.has_value() ? absl::make_optional(named->name) : absl::nullopt;
+  }
+
   // Returns the note that is answered instead.
-  absl::StatusOr<Message> HoldAnswer(const Method& method, Message answer) {
+  absl::StatusOr<Message> HoldAnswer(const Method& method, const absl::optional<CallName>& call,
+                                     Message answer) {
     const absl::Status size =
         CheckMessageSize("answer to", method, BytesOf(answer), options.limits.largest_bytes);
     if (!size.ok()) return size;
+    // Whoever repeats a call has given up fetching an earlier answer to it, or never heard of it.
+    if (call.has_value()) DropAnswersTo(*call);
     auto held = std::make_shared<Outgoing>();
     held->share = ChunkMemory::Take(answer_memory, BytesOf(answer));
     if (!held->share) return NoteOf(ChunkNote::NO_ROOM);
@@ -84,11 +98,23 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     note.set_state(ChunkNote::FOLLOWS);
     note.set_header_bytes(answer.header.size());
     note.set_payload_bytes(answer.payload.size());
+    held->call = call;
     held->answer = std::move(answer);
     MutexLock lock(&mutex);
     note.set_transfer(next_transfer++);
     outgoing[note.transfer()] = {std::move(held), Until()};
     return Message{note.SerializeAsString(), std::move(first)};
+  }
+
+  void DropAnswersTo(const CallName& call) {
+    std::vector<std::shared_ptr<Outgoing>> dropped;  // freed after the lock is released
+    MutexLock lock(&mutex);
+    for (auto at = outgoing.begin(); at != outgoing.end();) {
+      const auto it = at++;
+      if (!(it->second.transfer->call == call)) continue;
+      dropped.push_back(std::move(it->second.transfer));
+      outgoing.erase(it);
+    }
   }
 
   void TakeChunk(const Message& request, Callback respond) {
@@ -127,9 +153,18 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     }
     const uint64_t bytes = StatedBytes(header.header_bytes(), header.payload_bytes());
     RETURN_IF_ERROR(CheckMessageSize("request of", *method, bytes, options.limits.largest_bytes));
+    const absl::string_view beginning(reinterpret_cast<const char*>(chunk.data()), chunk.size());
+    const absl::optional<NamedCall> named =
+        CallOf(*method, beginning.substr(0, header.header_bytes()));
+    if (named.has_value()) {
+      // The handler checks it again with the whole message. Here, so that a process of another run
+      // cannot take memory.
+      RETURN_IF_ERROR(CheckEnvelope(named->envelope, options.envelope, options.name));
+      if (!DropEarlier(named->name, header.transfer())) return ChunkNote::UNKNOWN;
+    }
     ChunkMemory::Share share = ChunkMemory::Take(options.memory, bytes);
     if (!share) return ChunkNote::NO_ROOM;
-    auto begun = std::make_shared<Incoming>(*method, header, std::move(share));
+    auto begun = std::make_shared<Incoming>(*method, header, NameOf(named), std::move(share));
     MutexLock lock(&mutex);
     // A copy of this chunk may have begun it meanwhile.
     const auto at = incoming.try_emplace(header.transfer(), Held<Incoming>{std::move(begun)}).first;
@@ -145,6 +180,23 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     if (at == incoming.end()) return nullptr;
     at->second.until_us = Until();
     return at->second.transfer;
+  }
+
+  // Drops the chunks of attempts of the call that were made before `transfer`. False if that is not
+  // the call's newest attempt itself: then it is a late copy, and its sender has given it up.
+  bool DropEarlier(const CallName& call, uint64_t transfer) {
+    std::vector<IncomingPtr> dropped;  // freed after the lock is released
+    MutexLock lock(&mutex);
+    for (auto at = incoming.begin(); at != incoming.end();) {
+      const auto it = at++;
+      if (!(it->second.transfer->call == call)) continue;
+      if (it->first == transfer) continue;  // a copy of its first chunk has come meanwhile
+      // One sender's transfers are numbered upwards. The difference also holds where they wrap.
+      if (static_cast<int64_t>(transfer - it->first) < 0) return false;
+      dropped.push_back(std::move(it->second.transfer));
+      incoming.erase(it);
+    }
+    return true;
   }
 
   // Sets `*whole` when the chunk completes the message, and frees the message's share: it is then

@@ -12,8 +12,13 @@
 // it kept, or runs a Lookup again, and that answer is a transfer of its own.
 //
 // Bounds: the process's incomplete requests and incomplete answers together take at most what
-// `memory` has, and answers to be fetched take at most `answer_bytes`. A transfer of which no chunk
-// has been sent or asked for within `deadline_us` is dropped.
+// `memory` has, and answers to be fetched take at most `answer_bytes`. A call (call_name.h) has at most one transfer in each direction, that of its newest
+// attempt: the chunks of an earlier one are dropped when the newer one begins. A transfer of which
+// no chunk has been sent or asked for within `deadline_us` is dropped, too.
+//
+// Whose chunks. The first chunk of a request begins with the call's header, so the envelope in it is
+// checked before anything is kept. The other chunks name only their transfer, a number that begins
+// at a random one in each process: they reach no other run's transfer, and are answered UNKNOWN.
 //
 // Thread-safe.
 
@@ -23,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -30,6 +36,7 @@
 #include "common/chunk/chunk.h"
 #include "common/rpc/rpc.h"
 #include "common/thread/executor.h"
+#include "proto/hot.pb.h"
 
 namespace satrap::rpc {
 
@@ -37,6 +44,8 @@ class ChunkedHandler final : public Handler {
  public:
   struct Options {
     ChunkLimits limits;
+    Envelope envelope;                    // of this run
+    std::string name;                     // this process's name in errors: "embedding_ps 3"
     std::shared_ptr<ChunkMemory> memory;  // for incomplete requests
     // Of the payloads of requests; null: the heap.
     std::shared_ptr<BufferAllocator> payload_allocator;
@@ -53,8 +62,9 @@ class ChunkedHandler final : public Handler {
   ~ChunkedHandler() override;
 
   // As the handler, but also serves kChunkMethods. Chunks: INVALID_ARGUMENT if one does not fit its
-  // message or the message would have more than largest_bytes, UNIMPLEMENTED for an unknown method. An
-  // answer that has more than largest_bytes is replaced by INVALID_ARGUMENT, too.
+  // message or the message would have more than largest_bytes, UNIMPLEMENTED for an unknown method,
+  // FAILED_PRECONDITION if the call is of another run. An answer that has more than largest_bytes is
+  // replaced by INVALID_ARGUMENT, too.
   void Handle(const Method& method, Message request, Callback respond) override;
 
   size_t num_incomplete_requests() const;

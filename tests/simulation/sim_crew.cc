@@ -165,6 +165,8 @@ void SimCrew::Serve(SimNetwork::Address address, SimProcess* process,
     plant_in(NewPlantBehindChunks(plant, handler, passage));
     rpc::ChunkedHandler::Options options;
     options.limits = {surroundings_.max_message_bytes, kLargestMessageBytes};
+    options.envelope = envelope_;
+    options.name = process->name();
     options.memory = ChunkMemoryOf(process);
     options.answer_bytes = kLargestMessageBytes;
     options.deadline_us = PlantedChunkDeadlineUs(plant, kChunkDeadlineUs);
