@@ -65,28 +65,6 @@ bool IsNote(const Message& answer) {
          std::memcmp(answer.header.data(), kNoteTag, sizeof(kNoteTag)) == 0;
 }
 
-ChunkMemory::Share::~Share() {
-  if (memory_ == nullptr) return;
-  MutexLock lock(&memory_->mutex_);
-  memory_->taken_bytes_ -= bytes_;
-}
-
-ChunkMemory::Share ChunkMemory::Take(const std::shared_ptr<ChunkMemory>& memory, uint64_t bytes) {
-  Share share;
-  MutexLock lock(&memory->mutex_);
-  const int64_t left_bytes = memory->most_bytes_ - memory->taken_bytes_;
-  if (bytes > static_cast<uint64_t>(left_bytes)) return share;
-  share.memory_ = memory;
-  share.bytes_ = static_cast<int64_t>(bytes);
-  memory->taken_bytes_ += share.bytes_;
-  return share;
-}
-
-int64_t ChunkMemory::taken_bytes() const {
-  MutexLock lock(&mutex_);
-  return taken_bytes_;
-}
-
 ChunkJoiner::ChunkJoiner(uint64_t header_bytes, uint64_t payload_bytes, ChunkMemory::Share share,
                          const std::shared_ptr<BufferAllocator>& allocator)
     : share_(std::move(share)) {

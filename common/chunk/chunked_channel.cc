@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/base/check.h"
+#include "common/chunk/call_name.h"
 #include "common/rpc/sign_of_life.h"
 #include "common/rpc/timeouts.h"
 
@@ -27,6 +28,7 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
   // One attempt of a call. Shared by the callbacks of its chunks, one at a time.
   struct Attempt {
     Method method;
+    absl::optional<CallName> call;
     Message request;
     Callback done;
     uint64_t transfer = 0;
@@ -48,6 +50,8 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
     auto attempt = std::make_shared<Attempt>();
     attempt->method = method;
     attempt->done = std::move(done);
+    const absl::optional<NamedCall> named = CallOf(method, request.header);
+    if (named.has_value()) attempt->call = named->name;
     // A chunk has the attempt's time, less the part for the attempt's payload, plus one for its
     // own.
     attempt->timeout_ms =
@@ -169,7 +173,8 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
     const absl::Status size =
         CheckMessageSize("answer to", attempt->method, bytes, options.limits.largest_bytes);
     if (!size.ok()) return attempt->done(size);
-    ChunkMemory::Share share = ChunkMemory::Take(options.memory, bytes);
+    ChunkMemory::Share share =
+        ChunkMemory::Take(options.memory, bytes, {this, attempt->call, options.clock->NowUs()});
     if (!share) {
       return attempt->done(RepeatLater(
           attempt->method, "this process holds as many incomplete messages as it has room for"));

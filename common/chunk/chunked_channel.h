@@ -45,7 +45,7 @@ class ChunkedChannel final : public Channel {
   // As Channel::Call. A request of a bulk method that is larger than max_message_bytes goes in
   // chunks; INVALID_ARGUMENT, naming method, bytes and what to change, if it or its answer has more
   // than largest_bytes. An attempt for which there is no room, here or at the peer, ends with
-  // UNAVAILABLE and a sign of life, so that it is repeated until there is room.
+  // UNAVAILABLE and a sign of life, so that it is repeated until there is room (chunk_memory.h).
   void Call(const Method& method, Message request, int64_t timeout_ms, Callback done) override;
 
  private:

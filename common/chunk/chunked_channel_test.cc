@@ -98,8 +98,8 @@ class ChunkedChannelTest : public testing::Test {
 
   ManualExecutor executor_;
   Echo echo_;
-  const std::shared_ptr<ChunkMemory> memory_of_peer_ = std::make_shared<ChunkMemory>(4000);
-  const std::shared_ptr<ChunkMemory> memory_ = std::make_shared<ChunkMemory>(1500);
+  const std::shared_ptr<ChunkMemory> memory_of_peer_ = std::make_shared<ChunkMemory>(4000, 1000);
+  const std::shared_ptr<ChunkMemory> memory_ = std::make_shared<ChunkMemory>(1500, 1000);
   std::unique_ptr<ChunkedHandler> handler_;
   std::unique_ptr<ChunkedChannel> channel_;
   DirectChannel* wire_ = nullptr;
@@ -240,9 +240,9 @@ TEST_F(ChunkedChannelTest, AnErrorOfTheCallIsItsResult) {
 }
 
 TEST_F(ChunkedChannelTest, WithoutRoomTheAttemptIsRepeatedLater) {
-  const ChunkMemory::Share most = ChunkMemory::Take(memory_of_peer_, 3800);
+  const ChunkMemory::Share most = ChunkMemory::Take(memory_of_peer_, 3800, {});
   const absl::Status at_peer = Call({"header", Bytes(300)}).status();
-  const ChunkMemory::Share own = ChunkMemory::Take(memory_, 1400);
+  const ChunkMemory::Share own = ChunkMemory::Take(memory_, 1400, {});
   echo_.answer_bytes = 500;
   const absl::Status here = Call({"header", Buffer()}).status();
   for (const absl::Status& status : {at_peer, here}) {

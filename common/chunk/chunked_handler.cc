@@ -54,7 +54,8 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
         methods(methods.begin(), methods.end()),
         executor(executor),
         options(std::move(options)),
-        answer_memory(std::make_shared<ChunkMemory>(this->options.answer_bytes)),
+        answer_memory(
+            std::make_shared<ChunkMemory>(this->options.answer_bytes, this->options.deadline_us)),
         next_transfer(this->options.first_transfer) {}
 
   absl::optional<Method> Find(absl::string_view path) const {
@@ -91,7 +92,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     // Whoever repeats a call has given up fetching an earlier answer to it, or never heard of it.
     if (call.has_value()) DropAnswersTo(*call);
     auto held = std::make_shared<Outgoing>();
-    held->share = ChunkMemory::Take(answer_memory, BytesOf(answer));
+    held->share = ChunkMemory::Take(answer_memory, BytesOf(answer), ClaimOf(call));
     if (!held->share) return NoteOf(ChunkNote::NO_ROOM);
     Buffer first = ChunkAt(answer, 0, options.limits);
     ChunkNote note;
@@ -115,6 +116,10 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
       dropped.push_back(std::move(it->second.transfer));
       outgoing.erase(it);
     }
+  }
+
+  ChunkMemory::Claim ClaimOf(const absl::optional<CallName>& call) const {
+    return {this, call, executor->NowUs()};
   }
 
   void TakeChunk(const Message& request, Callback respond) {
@@ -162,7 +167,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
       RETURN_IF_ERROR(CheckEnvelope(named->envelope, options.envelope, options.name));
       if (!DropEarlier(named->name, header.transfer())) return ChunkNote::UNKNOWN;
     }
-    ChunkMemory::Share share = ChunkMemory::Take(options.memory, bytes);
+    ChunkMemory::Share share = ChunkMemory::Take(options.memory, bytes, ClaimOf(NameOf(named)));
     if (!share) return ChunkNote::NO_ROOM;
     auto begun = std::make_shared<Incoming>(*method, header, NameOf(named), std::move(share));
     MutexLock lock(&mutex);

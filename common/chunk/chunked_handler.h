@@ -12,7 +12,8 @@
 // it kept, or runs a Lookup again, and that answer is a transfer of its own.
 //
 // Bounds: the process's incomplete requests and incomplete answers together take at most what
-// `memory` has, and answers to be fetched take at most `answer_bytes`. A call (call_name.h) has at most one transfer in each direction, that of its newest
+// `memory` has, and answers to be fetched take at most `answer_bytes`; chunk_memory.h says who gets
+// room first. A call (call_name.h) has at most one transfer in each direction, that of its newest
 // attempt: the chunks of an earlier one are dropped when the newer one begins. A transfer of which
 // no chunk has been sent or asked for within `deadline_us` is dropped, too.
 //

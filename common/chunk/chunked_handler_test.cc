@@ -77,7 +77,7 @@ class LookingAllocator final : public BufferAllocator {
 class ChunkedHandlerTest : public testing::Test {
  protected:
   explicit ChunkedHandlerTest(int64_t chunk_bytes = kChunkBytes, int64_t room_bytes = kRoomBytes)
-      : memory_(std::make_shared<ChunkMemory>(room_bytes)) {
+      : memory_(std::make_shared<ChunkMemory>(room_bytes, kDeadlineUs)) {
     ChunkedHandler::Options options;
     options.limits = {chunk_bytes + static_cast<int64_t>(kChunkOverheadBytes), 1000};
     options.envelope = OwnEnvelope();
@@ -301,6 +301,23 @@ TEST_F(NumberedChunksTest, ChunksOfAnotherRunTakeNoMemory) {
   EXPECT_NE(status.message().find("worker 3"), absl::string_view::npos) << status;
   EXPECT_EQ(handler_->num_incomplete_requests(), 0u);
   EXPECT_EQ(memory_->taken_bytes(), 0);
+}
+
+TEST_F(NumberedChunksTest, ALargeRequestIsNotStarvedBySmallOnes) {
+  const auto begin = [this](uint64_t number, size_t payload_bytes) {
+    return NoteIn(SendOf(RequestOf(number, payload_bytes), number)).state();
+  };
+  const auto end = [this](uint64_t number, size_t payload_bytes) {
+    return SendOf(RequestOf(number, payload_bytes), number, 1).ok();
+  };
+  EXPECT_EQ(begin(1, 100), ChunkNote::TAKEN);
+  EXPECT_EQ(begin(2, 100), ChunkNote::TAKEN);
+  EXPECT_EQ(begin(3, 300), ChunkNote::NO_ROOM);
+  EXPECT_TRUE(end(1, 100));
+  EXPECT_EQ(begin(4, 100), ChunkNote::NO_ROOM) << "it would take the room of call 3";
+  EXPECT_EQ(begin(3, 300), ChunkNote::NO_ROOM);
+  EXPECT_TRUE(end(2, 100));
+  EXPECT_EQ(begin(3, 300), ChunkNote::TAKEN);
 }
 
 TEST_F(ChunkedHandlerTest, UnknownMethodsHaveNoChunks) {

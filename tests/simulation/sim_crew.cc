@@ -137,7 +137,9 @@ uint64_t SimCrew::FirstTransfer() {
 
 std::shared_ptr<rpc::ChunkMemory> SimCrew::ChunkMemoryOf(const SimProcess* process) {
   std::shared_ptr<rpc::ChunkMemory>& memory = chunk_memories_[process];
-  if (memory == nullptr) memory = std::make_shared<rpc::ChunkMemory>(kLargestMessageBytes);
+  if (memory == nullptr) {
+    memory = std::make_shared<rpc::ChunkMemory>(kLargestMessageBytes, kChunkDeadlineUs);
+  }
   return memory;
 }
 
