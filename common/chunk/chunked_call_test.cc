@@ -141,9 +141,9 @@ struct World {
         std::make_unique<BadNetwork>(&executor, &random, handler.get()), options);
     RpcTimeouts timeouts;
     timeouts.silence_timeout_ms = 3600 * 1000;
-    client = std::make_unique<NumberedClient>(
-        NumberedClient::Options{kChange, Envelope(), 0, timeouts}, &executor,
-        std::vector<Peer>{{"receiver", channel.get()}});
+    client =
+        std::make_unique<NumberedClient>(NumberedClient::Options{kChange, Envelope(), 0, timeouts},
+                                         &executor, std::vector<Peer>{{"receiver", channel.get()}});
   }
 
   void StartMore() {

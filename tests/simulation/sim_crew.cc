@@ -18,6 +18,8 @@ constexpr int64_t kStartingHeartbeatMs = 20;
 constexpr int64_t kLargestMessageBytes = 8192;
 // Longer than an attempt waits for a chunk, so that a standstill alone gives a transfer up.
 constexpr int64_t kChunkDeadlineUs = 150 * 1000;
+// Longer than a call without room pauses between two attempts.
+constexpr int64_t kTurnUs = 3 * 1000 * 1000;
 
 const char* NameOf(Role role) {
   switch (role) {
@@ -138,7 +140,7 @@ uint64_t SimCrew::FirstTransfer() {
 std::shared_ptr<rpc::ChunkMemory> SimCrew::ChunkMemoryOf(const SimProcess* process) {
   std::shared_ptr<rpc::ChunkMemory>& memory = chunk_memories_[process];
   if (memory == nullptr) {
-    memory = std::make_shared<rpc::ChunkMemory>(kLargestMessageBytes, kChunkDeadlineUs);
+    memory = std::make_shared<rpc::ChunkMemory>(kLargestMessageBytes, kTurnUs);
   }
   return memory;
 }
