@@ -19,12 +19,12 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
   // The memory of a message is allocated, filled and freed without the lock for all: a message of
   // gigabytes would hold up the others.
   struct Incoming {
-    Incoming(const Method& method, const SendChunkHeader& header, absl::optional<CallName> call,
-             ChunkMemory::Share share)
+    Incoming(const Method& method, const SendChunkHeader& header,
+             const absl::optional<CallName>& call, ChunkMemory::Share share)
         : method(method),
           header_bytes(header.header_bytes()),
           payload_bytes(header.payload_bytes()),
-          call(std::move(call)),
+          call(call),
           share(std::move(share)) {}
 
     const Method method;
