@@ -42,14 +42,15 @@ absl::StatusOr<std::shared_ptr<TopicAnchors>> TopicAnchors::Open(const std::stri
   for (const std::string& name : names) {
     // Another loader may be writing its own just now.
     if (absl::EndsWith(name, kDraft)) continue;
-    RETURN_IF_ERROR(self->Read(absl::StrCat(self->folder_, "/", name)));
+    RETURN_IF_ERROR(self->Read(name));
   }
   return self;
 }
 
-absl::Status TopicAnchors::Read(const std::string& path) {
+absl::Status TopicAnchors::Read(const std::string& name) {
   TopicAnchorsFile file;
-  const absl::Status read_file = ReadCheckedText(path, DiskFileSystem(), &file);
+  const absl::Status read_file =
+      ReadCheckedText(absl::StrCat(folder_, "/", name), DiskFileSystem(), &file);
   if (!read_file.ok()) {
     return absl::Status(
         read_file.code(),
@@ -58,12 +59,16 @@ absl::Status TopicAnchors::Read(const std::string& path) {
   }
   MutexLock lock(&mutex_);
   for (const TopicAnchor& anchor : file.anchors()) {
+    const KafkaPartition partition = {anchor.topic(), anchor.partition()};
     PartitionAnchor read;
     if (anchor.has_offset()) {
       read.message = MessageMark{static_cast<int64_t>(anchor.offset()), anchor.hash()};
     }
     if (anchor.has_earliest()) read.earliest = static_cast<int64_t>(anchor.earliest());
-    const auto [at, is_new] = known_.try_emplace({anchor.topic(), anchor.partition()}, read);
+    // Partitions that another loader, or nobody, reads now stay in the file: nobody else may have
+    // their anchors.
+    if (name == name_) own_[partition] = read;
+    const auto [at, is_new] = known_.try_emplace(partition, read);
     if (!is_new && IsLater(read, at->second)) at->second = read;
   }
   return absl::OkStatus();

@@ -64,6 +64,16 @@ TEST_F(TopicAnchorsTest, TheAnchorsOfSeveralReadersOfALoaderAreInOneFile) {
   EXPECT_EQ(OffsetOf(*Open(), views_), 5);
 }
 
+TEST_F(TopicAnchorsTest, WhatALoaderDoesNotReadNowStaysInItsFile) {
+  Open()->Keep({{clicks_, Message(70, 1)}, {views_, Message(5, 3)}});
+  // In this generation the partition is another loader's, which may have opened nothing yet, or
+  // nobody's.
+  Open()->Keep({{views_, Message(6, 4)}});
+  EXPECT_EQ(OffsetOf(*Open(), clicks_), 70);
+  EXPECT_EQ(OffsetOf(*Open(1), clicks_), 70);
+  EXPECT_EQ(OffsetOf(*Open(), views_), 6);
+}
+
 TEST_F(TopicAnchorsTest, ADamagedFileIsNamed) {
   Open()->Keep({{clicks_, Message(70, 1)}});
   dir_.Write("topic_anchors/loader-0", "anchors { topic: 'clicks' }\n# crc32c 00000000\n");
