@@ -26,7 +26,7 @@ namespace satrap {
 class TopicAnchors {
  public:
   // Reads what loaders of earlier generations have left in RUN_DIR/topic_anchors. Errors are those
-  // of the disk; DATA_LOSS, naming the file, if one is damaged.
+  // of the disk; DATA_LOSS, naming the file and what to do, if one is damaged.
   static absl::StatusOr<std::shared_ptr<TopicAnchors>> Open(const std::string& run_dir, int loader,
                                                             Logger logger);
 
