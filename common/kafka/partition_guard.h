@@ -17,8 +17,8 @@
 // same: no message is missed. A topic without news is not read again.
 //
 // Thread-safe. The destructor waits for the look that is under way, at most as long as
-// KafkaClient's destructor and two queries (kPartitionQueryMs). The free functions hold the code
-// that needs no broker, for tests.
+// KafkaClient's destructor and one query (kPartitionQueryMs). The free functions hold the code that
+// needs no broker, for tests.
 
 #ifndef SATRAP_COMMON_KAFKA_PARTITION_GUARD_H_
 #define SATRAP_COMMON_KAFKA_PARTITION_GUARD_H_

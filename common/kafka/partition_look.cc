@@ -6,10 +6,10 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <string>
 
 #include "absl/status/status.h"
 #include "common/kafka/client.h"
+#include "common/kafka/partition_offsets.h"
 #include "common/numeric/hash.h"
 #include "common/thread/clock.h"
 
@@ -21,15 +21,6 @@ constexpr int kSliceMs = 100;
 
 using KafkaMessage = std::unique_ptr<rd_kafka_message_t,
                                      KafkaDestroyer<rd_kafka_message_t, rd_kafka_message_destroy>>;
-using KafkaTopic =
-    std::unique_ptr<rd_kafka_topic_t, KafkaDestroyer<rd_kafka_topic_t, rd_kafka_topic_destroy>>;
-
-struct MetadataDeleter {
-  void operator()(const rd_kafka_metadata_t* metadata) const {
-    rd_kafka_metadata_destroy(metadata);
-  }
-};
-
 class Looker {
  public:
   Looker(KafkaClient* client, const std::vector<PartitionQuestion>& questions, int64_t limit_ms,
@@ -44,61 +35,28 @@ class Looker {
         is_answered_(questions.size()) {}
 
   void Look() {
-    std::vector<size_t> ask_earliest;
-    for (size_t i = 0; i < questions_.size(); ++i) {
-      if (questions_[i].asks_earliest) ask_earliest.push_back(i);
-    }
-    if (!ask_earliest.empty() && !AskEarliest(ask_earliest)) AskEarliestByLeader(ask_earliest);
+    AskEarliest();
     Read();
   }
 
  private:
   bool is_over() const { return MonotonicMs() >= deadline_ms_ || stop_(); }
 
-  // False if librdkafka gives no answers, not even of the brokers that have answered, because one
-  // has not.
-  bool AskEarliest(const std::vector<size_t>& of) {
-    if (is_over()) return true;
-    TopicPartitions list(of.size());
-    for (const size_t i : of) list.Add(questions_[i].partition, RD_KAFKA_OFFSET_BEGINNING);
-    if (rd_kafka_offsets_for_times(client_->get(), list.get(), kPartitionQueryMs) !=
-        RD_KAFKA_RESP_ERR_NO_ERROR) {
-      return false;
+  void AskEarliest() {
+    std::vector<KafkaPartition> partitions;
+    std::vector<size_t> of;
+    for (size_t i = 0; i < questions_.size(); ++i) {
+      if (!questions_[i].asks_earliest) continue;
+      partitions.push_back(questions_[i].partition);
+      of.push_back(i);
     }
+    const std::vector<PartitionOffset> answers =
+        AskOffsets(client_, partitions, RD_KAFKA_OFFSET_BEGINNING, [this] { return is_over(); });
     for (size_t at = 0; at < of.size(); ++at) {
-      // Where there is no answer the list still holds the question, which is negative.
-      if (list[at].err != RD_KAFKA_RESP_ERR_NO_ERROR || list[at].offset < 0) continue;
-      looks_[of[at]].earliest = list[at].offset;
-    }
-    return true;
-  }
-
-  void AskEarliestByLeader(const std::vector<size_t>& of) {
-    std::map<KafkaPartition, size_t> index_of;
-    // librdkafka asks for the leaders of the topics of which it has handles.
-    std::map<std::string, KafkaTopic> topics;
-    for (const size_t i : of) {
-      const std::string& topic = questions_[i].partition.topic;
-      index_of[questions_[i].partition] = i;
-      if (topics.count(topic) > 0) continue;
-      topics[topic].reset(rd_kafka_topic_new(client_->get(), topic.c_str(), nullptr));
-    }
-    const rd_kafka_metadata_t* metadata = nullptr;
-    if (is_over() || rd_kafka_metadata(client_->get(), /*all_topics=*/0, nullptr, &metadata,
-                                       kPartitionQueryMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      return;
-    }
-    const std::unique_ptr<const rd_kafka_metadata_t, MetadataDeleter> owned(metadata);
-    std::map<int32_t, std::vector<size_t>> by_leader;
-    for (int t = 0; t < metadata->topic_cnt; ++t) {
-      const rd_kafka_metadata_topic_t& topic = metadata->topics[t];
-      for (int p = 0; p < topic.partition_cnt; ++p) {
-        const auto at = index_of.find({topic.topic, topic.partitions[p].id});
-        if (at == index_of.end() || topic.partitions[p].leader < 0) continue;
-        by_leader[topic.partitions[p].leader].push_back(at->second);
+      if (answers[at].error == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        looks_[of[at]].earliest = answers[at].offset;
       }
     }
-    for (const auto& [leader, partitions] : by_leader) AskEarliest(partitions);
   }
 
   // Where the partition ends; -1 if the brokers do not say. A leader that was elected just now does

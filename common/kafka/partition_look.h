@@ -38,10 +38,9 @@ struct PartitionLook {
 
 // Asks all questions at once. Calls `found` with the number of a question and its look as soon as
 // the brokers have answered all of it, at most once each. Returns when all are answered, `limit_ms`
-// have passed or `stop` returns true; a query that is under way may add kPartitionQueryMs. An error
-// that waiting does not help against is an answer without a message, because whoever reads the
-// partition meets it, too. `client` reads nothing else. REQUIRES: no partition twice
-constexpr int kPartitionQueryMs = 1000;
+// have passed or `stop` returns true; a query that is under way may add a second. An error that
+// waiting does not help against is an answer without a message, because whoever reads the partition
+// meets it, too. `client` reads nothing else. REQUIRES: no partition twice
 void LookAtPartitions(KafkaClient* client, const std::vector<PartitionQuestion>& questions,
                       int64_t limit_ms, const std::function<bool()>& stop,
                       const std::function<void(size_t, const PartitionLook&)>& found);
