@@ -211,6 +211,12 @@ absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train,
   absl::StatusOr<CandidateList> list = ReadCandidateList(path);
   const bool is_there = list.ok();
   if (!is_there) {
+    if (absl::IsDataLoss(list.status())) {
+      return absl::DataLossError(absl::StrCat(
+          list.status().message(),
+          ". Put the file back as it was, or remove it: then it is made again from the ",
+          "items that the run began with, or the run ends and says what is missing"));
+    }
     if (!absl::IsNotFound(list.status())) return list.status();
     const std::string& file = job.model().candidates().list();
     list = CandidateList();

@@ -187,6 +187,20 @@ TEST_F(MakeCandidateListTest, AListThatWasExchangedIsRefused) {
   EXPECT_TRUE(MakeCandidateList(job_, nullptr).ok()) << "it is as it was";
 }
 
+TEST_F(MakeCandidateListTest, AListThatIsDamagedIsRefusedWithWhatToDo) {
+  dir_.Write("items.tsv", "ant\nbee\n");
+  job_.mutable_model()->mutable_candidates()->set_list("items.tsv");
+  ASSERT_TRUE(MakeCandidateList(job_, nullptr).ok());
+  const std::string path = CandidateListPath(job_);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 5);
+  const absl::Status status = MakeCandidateList(job_, nullptr);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_EQ(status.message().find(path + " is damaged"), 0u) << status;
+  EXPECT_NE(status.message().find("remove it"), absl::string_view::npos) << status;
+  std::filesystem::remove(path);
+  EXPECT_TRUE(MakeCandidateList(job_, nullptr).ok());
+}
+
 TEST_F(MakeCandidateListTest, ACountedListThatWasDeletedIsMadeAnewOnlyIfItIsTheSame) {
   dir_.Write("train.tsv", "u\tant\t1\nu\tbee\t1\n");
   ReadProgress progress{ReadProgress::Options()};
