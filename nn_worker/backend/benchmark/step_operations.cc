@@ -209,8 +209,8 @@ BenchmarkWork AdamOf(Workbench* on, int64_t rows, int64_t cols, bool copies) {
     on->backend()->Copy(w.Reshaped(rows, cols), rounded[0].values, /*add=*/false);
     work.writes.push_back(rounded[0].values);
   }
-  const std::vector<Tensor> slots = {m, v};
-  work.enqueue = [=] { on->backend()->OptimizerStep(control, rule, gradient, w, slots, rounded); };
+  const std::vector<Tensor> states = {m, v};
+  work.enqueue = [=] { on->backend()->OptimizerStep(control, rule, gradient, w, states, rounded); };
   return work;
 }
 

@@ -225,8 +225,9 @@ class CpuHalfBackend final : public HostBackend {
     inner_->DecideStep(plan, sums, control);
   }
   void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
-                     absl::Span<const Tensor> slots, absl::Span<const WeightCopy> copies) override {
-    inner_->OptimizerStep(control, rule, gradient, w, slots, {});
+                     absl::Span<const Tensor> states,
+                     absl::Span<const WeightCopy> copies) override {
+    inner_->OptimizerStep(control, rule, gradient, w, states, {});
     for (const WeightCopy& copy : copies) {
       const Tensor& half = copy.values;
       Narrow(&pool_, w.Columns(copy.begin, half.size()).Reshaped(half.rows, half.cols), half);

@@ -139,7 +139,7 @@ Tensor Decided(Backend* backend, const StepPlan& plan, const Sums& sums) {
 // some backends longer.
 struct Update {
   Tensor w, average;
-  std::vector<Tensor> slots;  // kMaxOptimizerSlots
+  std::vector<Tensor> states;  // kMaxOptimizerStates
 };
 
 Update NewUpdate(Backend* backend, int64_t n) {
@@ -149,20 +149,20 @@ Update NewUpdate(Backend* backend, int64_t n) {
     return *tensor;
   };
   Update update{allocate(), allocate(), {}};
-  for (int s = 0; s < kMaxOptimizerSlots; ++s) update.slots.push_back(allocate());
+  for (int s = 0; s < kMaxOptimizerStates; ++s) update.states.push_back(allocate());
   return update;
 }
 
 void Begin(Backend* backend, const std::vector<float>& w, float state, const Update& u) {
   CopyIn(backend, w, u.w);
   backend->Fill(u.average, 0.25f);
-  for (const Tensor& slot : u.slots) backend->Fill(slot, state);
+  for (const Tensor& tensor : u.states) backend->Fill(tensor, state);
 }
 
 void StepAll(Backend* backend, const Tensor& control, const OptimizerRule& rule, Tensor gradient,
              const Update& u) {
   backend->OptimizerStep(control, rule, gradient, u.w,
-                         absl::MakeConstSpan(u.slots).first(NumSlots(rule)), {});
+                         absl::MakeConstSpan(u.states).first(NumStates(rule)), {});
   backend->AverageStep(control, 0.5f, u.w, u.average);
 }
 
@@ -191,7 +191,7 @@ TEST_P(BackendConformance, OptimizersAreTheReferences) {
     }
     ExpectNear(got.w, want.w, 1e-5);
     ExpectNear(got.average, want.average, 1e-5);
-    for (int s = 0; s < NumSlots(rule); ++s) ExpectNear(got.slots[s], want.slots[s], 1e-5);
+    for (int s = 0; s < NumStates(rule); ++s) ExpectNear(got.states[s], want.states[s], 1e-5);
   }
 }
 
@@ -244,7 +244,7 @@ TEST_P(BackendConformance, AStepThatDoesNotApplyChangesNothingWhateverTheGradien
   CopyIn(backend_.get(), std::vector<double>(9, std::nan("")), moments);
   const Update u = NewUpdate(backend_.get(), 4);
   const Tensor mean = Random(1, 4, 2), variance = Random(1, 4, 3);
-  std::vector<Tensor> all = u.slots;
+  std::vector<Tensor> all = u.states;
   all.insert(all.end(), {u.w, u.average, mean, variance});
   Begin(backend_.get(), {1, -2, 0, 3}, 0.125f, u);
   std::vector<std::vector<float>> before, after;

@@ -381,10 +381,11 @@ class ReferenceBackend final : public ReferenceLossBackend {
     *ControlOf(control) = after;
   }
   void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
-                     absl::Span<const Tensor> slots, absl::Span<const WeightCopy> copies) override {
-    CHECK(static_cast<int>(slots.size()) == NumSlots(rule)) << slots.size();
+                     absl::Span<const Tensor> states,
+                     absl::Span<const WeightCopy> copies) override {
+    CHECK(static_cast<int>(states.size()) == NumStates(rule)) << states.size();
     CHECK(copies.empty()) << "it computes in f32";
-    reference::OptimizerStep(*ControlOf(control), rule, gradient, w, slots);
+    reference::OptimizerStep(*ControlOf(control), rule, gradient, w, states);
   }
   void AverageStep(Tensor control, float decay, Tensor w, Tensor average) override {
     const StepControl& step = *ControlOf(control);
