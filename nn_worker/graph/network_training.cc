@@ -33,8 +33,7 @@ absl::Status NetworkTraining::AllocateGradients() {
                    NewGradientSums(backend_, options_.collective, options_.reduction, gradients_));
   ASSIGN_OR_RETURN(const Tensor all_states,
                    AllocateTensor(backend_, DType::kF32, optimizer_.states.size(), size));
-  for (int64_t state = 0; state < all_states.rows; ++state)
-    states_.push_back(all_states.Rows(state, 1));
+  for (int64_t s = 0; s < all_states.rows; ++s) states_.push_back(all_states.Rows(s, 1));
   return absl::OkStatus();
 }
 
