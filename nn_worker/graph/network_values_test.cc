@@ -56,7 +56,8 @@ class NetworkValuesTest : public ::testing::Test {
 };
 
 constexpr char kDeep[] = R"(
-  layers { name: "deep" inputs: "numeric" mlp { units: 4 batch_norm {} output_units: 1 } })";
+  layers { name: "deep" inputs: "numeric" mlp { units: 4 batch_norm {} output_units: 1 } }
+  layers { name: "logit" inputs: "deep" add {} })";
 constexpr char kWideAndDeep[] = R"(
   layers { name: "wide" inputs: "numeric" linear { units: 1 } }
   layers { name: "deep" inputs: "numeric" mlp { units: 4 batch_norm {} output_units: 1 } }
