@@ -90,7 +90,7 @@ TEST_F(MakeCandidateListTest, ABadFileIsRefusedWithItsLine) {
             ":3: more than 2 different items. Name a list of the most frequent ones "
             "(model.candidates.list)");
   job_.mutable_model()->mutable_candidates()->set_sampler(CandidatesConfig::FIXED_UNIGRAM);
-  EXPECT_EQ(RefusalOf("ant\n"), ":1: FIXED_UNIGRAM needs a count behind a tab");
+  EXPECT_EQ(RefusalOf("ant\n"), ":1: FIXED_UNIGRAM needs a count after a tab");
 }
 
 TEST_F(MakeCandidateListTest, ACompressedFileIsRefusedWithWhatToDo) {
