@@ -227,7 +227,7 @@ TEST(DevicePlanTest, MoreRanksHaveSmallerParts) {
   EXPECT_LT(PlanDevice(job)->total(), one);
 }
 
-// Scoring needs one slot, and nothing for gradients and the optimizer.
+// Scoring needs one buffer, and nothing for gradients and the optimizer.
 TEST(DevicePlanTest, ScoringTakesLessThanATrainingToTheByteToo) {
   JobConfig job = HostJob();
   job.mutable_dense_optimizer()->mutable_adam();
