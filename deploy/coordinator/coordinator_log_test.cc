@@ -347,6 +347,25 @@ TEST_F(CoordinatorLogTest, AStopAfterADroppedSizeThatFollowsALastCutLosesNothing
   EXPECT_EQ(ending().loss(), Ending::NOTHING);
 }
 
+TEST_F(CoordinatorLogTest, AStopWhileASizeIsDroppedStopsTheRunThatWouldGoOnWithTheEarlierOne) {
+  Scale();
+  WhileLinking([this] {
+    WishRequest stop;
+    stop.set_run_id(kRunId);
+    stop.set_kind(WishRequest::STOP);
+    absl::StatusOr<WishAnswer> taken = absl::UnknownError("");
+    Send(kWish, stop, &taken);
+    EXPECT_TRUE(taken.ok()) << taken.status();
+  });
+  FailForGood();
+  disk_.SetHook(nullptr);
+  EXPECT_EQ(state(), STOPPED);
+  EXPECT_EQ(ending().loss(), Ending::NOTHING);
+  EXPECT_EQ(Dropped().size(), 1u);
+  TakeJobOfNext();
+  EXPECT_EQ(job_.embedding_worker().replicas(), 1) << "what `satrap resume` begins with";
+}
+
 // Losses in between have started the generation again.
 TEST_F(CoordinatorLogTest, SoDoesOneAfterASizeThatIsDroppedAtItsSecondAttempt) {
   Scale();
