@@ -85,7 +85,8 @@ absl::Status CheckClassesAreKnown(const JobConfig& job, const Graph& graph) {
   if (job.data().record_rules() < 2 && !job.data().has_kafka()) return absl::OkStatus();
   const std::vector<ModelTask> tasks = TasksOf(job);
   for (size_t t = 0; t < tasks.size(); ++t) {
-    if (tasks[t].loss != TaskConfig::SOFTMAX_CROSS_ENTROPY) continue;
+    const TaskConfig::Loss kind = tasks[t].loss;
+    if (kind != TaskConfig::SOFTMAX_CROSS_ENTROPY) continue;
     RETURN_IF_ERROR(CheckClasses(tasks[t].output, ClassesOf(job, tasks[t].output),
                                  graph.tensors[graph.outputs[t]].shape[0]));
   }
