@@ -65,7 +65,11 @@ void RunConsole::Say(const std::string& message) {
 
 bool RunConsole::Drain(int64_t timeout_ms) {
   progress_.End();
-  return thread_.Await(timeout_ms);
+  if (!thread_.Await(timeout_ms)) return false;
+  // Something is left only if no thread could be started.
+  const std::string text = waiting_->Take();
+  if (!text.empty()) write_(text);
+  return true;
 }
 
 void RunConsole::Add(const std::string& text, bool is_progress) {
