@@ -68,7 +68,7 @@ constexpr Fault kFaults[] = {
     {Plant::kJoinedPassWindows, Fault::kAll,
      "a request that was joined runs once for each attempt"},
     {Plant::kChunkLossIsAnswer, Fault::kAll, "the loss of a chunk is taken for an answer"},
-    {Plant::kChunksKept, Fault::kAll, "incomplete messages are never given up"},
+    {Plant::kChunksKept, Fault::kAll, "what a call has given up stays in memory"},
     {Plant::kMembersToldOnce, Fault::kAll,
      "the coordinator tells each member of the others once, heard or not"},
     {Plant::kEndedCallsAreOwn, Fault::kAll,

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "common/base/check.h"
 #include "common/chunk/chunk.h"
 #include "common/rpc/header.h"
@@ -94,6 +95,43 @@ class TakesTwice final : public rpc::Handler {
   std::map<uint64_t, uint64_t> next_bytes_;  // by transfer
 };
 
+// Puts a field that nobody knows before each request's header. So its beginning does not say whose
+// it is, and no repeat of a call takes the place of what was given up.
+class HidesCalls final : public rpc::Handler {
+ public:
+  explicit HidesCalls(rpc::Handler* chunks) : chunks_(chunks) {}
+
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    if (method == rpc::kSendChunk) {
+      SendChunkHeader header;
+      CHECK(header.ParseFromString(request.header));
+      if (header.offset_bytes() == 0) {
+        request.payload = After(kUnknownField, request.payload);
+      } else {
+        header.set_offset_bytes(header.offset_bytes() + kUnknownField.size());
+      }
+      header.set_header_bytes(header.header_bytes() + kUnknownField.size());
+      request.header = header.SerializeAsString();
+    } else if (!(method == rpc::kFetchChunk)) {
+      request.header.insert(0, kUnknownField.data(), kUnknownField.size());
+    }
+    chunks_->Handle(method, std::move(request), std::move(respond));
+  }
+
+ private:
+  // Field 2000, the varint 1.
+  static constexpr absl::string_view kUnknownField = "\x80\x7d\x01";
+
+  static Buffer After(absl::string_view first, const Buffer& rest) {
+    Buffer both(first.size() + rest.size());
+    std::copy(first.begin(), first.end(), both.mutable_data());
+    std::copy(rest.data(), rest.data() + rest.size(), both.mutable_data() + first.size());
+    return both;
+  }
+
+  rpc::Handler* const chunks_;
+};
+
 // Marks requests that come in chunks, for PassesWindows, which follows the ChunkedHandler.
 class MarksJoined final : public rpc::Handler {
  public:
@@ -166,6 +204,8 @@ std::unique_ptr<rpc::Handler> NewPlantBeforeChunks(Plant plant, rpc::Handler* ch
       return std::make_unique<MixesAnswers>(chunks);
     case Plant::kChunkTakenTwice:
       return std::make_unique<TakesTwice>(chunks);
+    case Plant::kChunksKept:
+      return std::make_unique<HidesCalls>(chunks);
     case Plant::kJoinedPassWindows:
       return std::make_unique<MarksJoined>(chunks, std::move(passage));
     default:
