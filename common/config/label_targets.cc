@@ -15,6 +15,26 @@ namespace {
 // A float holds whole numbers exactly up to here, and a label is a float.
 constexpr float kMostClasses = 16777216;
 
+// Whether a layer's output has the shape of its first input.
+bool KeepsShape(const LayerConfig& layer) {
+  switch (layer.kind_case()) {
+    case LayerConfig::kBatchNorm:
+    case LayerConfig::kDropout:
+    case LayerConfig::kActivation:
+    case LayerConfig::kAdd:
+    case LayerConfig::kBias:
+    case LayerConfig::kMultiply:
+    case LayerConfig::kScale:
+    case LayerConfig::kSoftmax:
+    case LayerConfig::kLayerNorm:
+    case LayerConfig::kL2Normalize:
+    case LayerConfig::kStopGradient:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // The layer called `name` among the first `before` layers. Layers only read earlier ones, so a
 // search that follows inputs backwards ends.
 int FindLayer(const ModelConfig& model, absl::string_view name, int before) {
@@ -69,21 +89,9 @@ absl::optional<int64_t> WidthBefore(const ModelConfig& model, absl::string_view 
       return layer.slice().ranges(output).size();
     case LayerConfig::kConcat:
       return SumOfWidths(model, layer, at, sums);
-    case LayerConfig::kBatchNorm:
-    case LayerConfig::kDropout:
-    case LayerConfig::kActivation:
-    case LayerConfig::kAdd:
-    case LayerConfig::kBias:
-    case LayerConfig::kMultiply:
-    case LayerConfig::kScale:
-    case LayerConfig::kSoftmax:
-    case LayerConfig::kLayerNorm:
-    case LayerConfig::kL2Normalize:
-    case LayerConfig::kStopGradient:
-      if (layer.inputs().empty()) return absl::nullopt;
-      return WidthBefore(model, layer.inputs(0), at, sums);
     default:
-      return absl::nullopt;
+      if (layer.inputs().empty() || !KeepsShape(layer)) return absl::nullopt;
+      return WidthBefore(model, layer.inputs(0), at, sums);
   }
 }
 
@@ -181,6 +189,7 @@ class GraphShapes {
     int64_t fields = 0;
     for (const Shape& input : inputs) fields += input.size() == 2 ? input[0] : 1;
     const int64_t dim = inputs[0].back();
+    if (KeepsShape(layer)) return inputs[0];
     switch (layer.kind_case()) {
       case LayerConfig::kLinear:
         return Vector(layer.linear().units());
@@ -191,18 +200,6 @@ class GraphShapes {
       case LayerConfig::kCross:  // it joins its inputs first
       case LayerConfig::kCrossV2:
         return Joined(inputs);
-      case LayerConfig::kBatchNorm:
-      case LayerConfig::kDropout:
-      case LayerConfig::kActivation:
-      case LayerConfig::kAdd:
-      case LayerConfig::kBias:
-      case LayerConfig::kMultiply:
-      case LayerConfig::kScale:
-      case LayerConfig::kSoftmax:
-      case LayerConfig::kLayerNorm:
-      case LayerConfig::kL2Normalize:
-      case LayerConfig::kStopGradient:
-        return inputs[0];
       case LayerConfig::kSum:
       case LayerConfig::kFm:
       case LayerConfig::kTally:
@@ -246,17 +243,6 @@ class GraphShapes {
   const JobConfig& job_;
   std::map<std::string, MaybeShape> shapes_;
 };
-
-// The number of classes of a task's output; absent if the run's rules do not know it. The ledger of
-// a topic counts offsets, whether or not they hold good records, so there the rules may change.
-absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& output) {
-  const bool looks_at_all = job.data().record_rules() >= 2 || job.data().has_kafka();
-  if (!looks_at_all) return OutputWidth(job.model(), output);
-  const MaybeShape shape = GraphShapes(job).Of(output);
-  // A run from topics that began earlier keeps at least what was known then.
-  if (!shape.has_value()) return OutputWidth(job.model(), output);
-  return shape->size() == 1 ? absl::optional<int64_t>(shape->front()) : absl::nullopt;
-}
 
 // Narrows `targets` to values that the task's loss takes, too.
 void Narrow(const JobConfig& job, const ModelTask& task, LabelTargets* targets) {
@@ -317,6 +303,17 @@ std::vector<LabelTargets> LabelTargetsOf(const JobConfig& job) {
   }
   for (const ModelTask& task : TasksOf(job)) Narrow(job, task, &all[task.label]);
   return all;
+}
+
+// The ledger of a topic counts offsets, whether or not they hold good records, so there the rules
+// may change.
+absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& output) {
+  const bool looks_at_all = job.data().record_rules() >= 2 || job.data().has_kafka();
+  if (!looks_at_all) return OutputWidth(job.model(), output);
+  const MaybeShape shape = GraphShapes(job).Of(output);
+  // A run from topics that began earlier keeps at least what was known then.
+  if (!shape.has_value()) return OutputWidth(job.model(), output);
+  return shape->size() == 1 ? absl::optional<int64_t>(shape->front()) : absl::nullopt;
 }
 
 absl::optional<int64_t> OutputWidth(const ModelConfig& model, const std::string& name) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/file/file_error.h"
+#include "common/file/file_system.h"
 
 namespace satrap {
 namespace {
@@ -42,6 +43,12 @@ absl::Status CutForeignFile(const std::string& path, const FileLimits& limits) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) return FileError("read", path);
   if (!S_ISREG(status.st_mode) || status.st_size <= limits.bytes) return absl::OkStatus();
+  // Two that copied at once would write into one another's copy, and move the history twice.
+  const auto lock = DiskFileSystem()->TryLock(path, LockKind::kExclusive);
+  if (absl::IsUnavailable(lock.status())) return absl::OkStatus();  // another one cuts it now
+  RETURN_IF_ERROR(lock.status());
+  if (stat(path.c_str(), &status) != 0) return FileError("read", path);
+  if (status.st_size <= limits.bytes) return absl::OkStatus();  // another one has cut it
   // Copies under another name first, so that the history stays as it is if the disk is full.
   const std::string copy = path + ".partial";
   std::error_code error;

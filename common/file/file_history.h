@@ -1,7 +1,8 @@
 // Keeps a file under a limit of its size. PATH.1 is what was written before, PATH.2 what was
 // written before that, and so on, as far as the history goes.
 //
-// Thread-compatible. Only one thread or process may rename the files.
+// CutForeignFile is thread-safe, also among processes: one cuts, and others leave the file to it.
+// MoveToHistory is for one thread of one process at a time.
 
 #ifndef SATRAP_COMMON_FILE_FILE_HISTORY_H_
 #define SATRAP_COMMON_FILE_FILE_HISTORY_H_

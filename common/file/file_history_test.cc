@@ -7,7 +7,11 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
 
+#include "common/file/file_system.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -66,6 +70,35 @@ TEST_F(FileHistoryTest, AFileOfAnotherProcessIsCopiedAndGoesOnEmpty) {
   EXPECT_EQ(Read(Path("log.1")), "ijkl");
   EXPECT_EQ(Read(Path("log.2")), "efgh") << "the older ones have moved on";
   EXPECT_FALSE(fs::exists(Path("log.3")));
+}
+
+// As when a launcher was stopped while its thread still cuts, and the next one begins.
+TEST_F(FileHistoryTest, AFileThatAnotherProcessCutsIsLeftToIt) {
+  Write(Path(), "abcd");
+  const FileLimits limits{/*bytes=*/3, /*older=*/2};
+  {
+    const auto other = DiskFileSystem()->TryLock(Path(), LockKind::kExclusive);
+    ASSERT_TRUE(other.ok()) << other.status();
+    EXPECT_TRUE(CutForeignFile(Path(), limits).ok());
+    EXPECT_EQ(Read(Path()), "abcd");
+    EXPECT_FALSE(fs::exists(Path("log.1")));
+  }
+  EXPECT_TRUE(CutForeignFile(Path(), limits).ok());
+  EXPECT_EQ(Read(Path("log.1")), "abcd");
+}
+
+TEST_F(FileHistoryTest, OfSeveralThatCutAFileAtOnceOneDoes) {
+  Write(Path(), std::string(1 << 20, 'x'));
+  const FileLimits limits{/*bytes=*/3, /*older=*/4};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] { EXPECT_TRUE(CutForeignFile(Path(), limits).ok()); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(fs::file_size(Path()), 0u);
+  EXPECT_EQ(fs::file_size(Path("log.1")), 1u << 20);
+  EXPECT_FALSE(fs::exists(Path("log.2")));
+  EXPECT_FALSE(fs::exists(Path("log.partial")));
 }
 
 TEST_F(FileHistoryTest, WhatIsNotThereIsAnErrorThatNamesIt) {

@@ -35,14 +35,17 @@ bool IsLater(const PartitionAnchor& a, const PartitionAnchor& b) {
 
 }  // namespace
 
-TopicAnchors::TopicAnchors(std::string folder, int loader, Logger logger)
-    : folder_(std::move(folder)), name_(absl::StrCat(kName, loader)), logger_(std::move(logger)) {}
+TopicAnchors::TopicAnchors(std::string folder, int loader, Logger logger, FileSystem* disk)
+    : folder_(std::move(folder)),
+      name_(absl::StrCat(kName, loader)),
+      logger_(std::move(logger)),
+      disk_(disk) {}
 
 absl::StatusOr<std::shared_ptr<TopicAnchors>> TopicAnchors::Open(const std::string& run_dir,
-                                                                 int loader, Logger logger) {
+                                                                 int loader, Logger logger,
+                                                                 FileSystem* disk) {
   std::shared_ptr<TopicAnchors> self(
-      new TopicAnchors(run_dir + "/topic_anchors", loader, std::move(logger)));
-  FileSystem* const disk = DiskFileSystem();
+      new TopicAnchors(run_dir + "/topic_anchors", loader, std::move(logger), disk));
   RETURN_IF_ERROR(disk->CreateFolders(self->folder_));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, disk->List(self->folder_));
   for (const std::string& name : names) {
@@ -56,8 +59,7 @@ absl::StatusOr<std::shared_ptr<TopicAnchors>> TopicAnchors::Open(const std::stri
 // messages. Only a person can know that it was not.
 absl::Status TopicAnchors::Read(const std::string& name) {
   TopicAnchorsFile file;
-  const absl::Status read_file =
-      ReadCheckedText(absl::StrCat(folder_, "/", name), DiskFileSystem(), &file);
+  const absl::Status read_file = ReadCheckedText(absl::StrCat(folder_, "/", name), disk_, &file);
   if (!read_file.ok()) {
     return absl::Status(
         read_file.code(),
@@ -90,14 +92,18 @@ absl::optional<PartitionAnchor> TopicAnchors::Of(const KafkaPartition& partition
 }
 
 void TopicAnchors::Keep(const std::vector<std::pair<KafkaPartition, PartitionAnchor>>& anchors) {
-  MutexLock lock(&mutex_);
   bool any = false;
-  for (const auto& [partition, anchor] : anchors) {
-    known_[partition] = anchor;
-    const auto [at, is_new] = own_.try_emplace(partition, anchor);
-    if (!is_new && IsSame(at->second, anchor)) continue;
-    at->second = anchor;
-    any = true;
+  // From before the anchors change, so that an older file never replaces a newer one.
+  MutexLock write_lock(&write_mutex_);
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [partition, anchor] : anchors) {
+      known_[partition] = anchor;
+      const auto [at, is_new] = own_.try_emplace(partition, anchor);
+      if (!is_new && IsSame(at->second, anchor)) continue;
+      at->second = anchor;
+      any = true;
+    }
   }
   if (!any) return;
   const absl::Status written = Write();
@@ -110,22 +116,24 @@ void TopicAnchors::Keep(const std::vector<std::pair<KafkaPartition, PartitionAnc
 
 absl::Status TopicAnchors::Write() {
   TopicAnchorsFile file;
-  for (const auto& [partition, anchor] : own_) {
-    TopicAnchor* const to = file.add_anchors();
-    to->set_topic(partition.topic);
-    to->set_partition(partition.partition);
-    if (anchor.message.has_value()) {
-      to->set_offset(static_cast<uint64_t>(anchor.message->offset));
-      to->set_hash(anchor.message->hash);
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [partition, anchor] : own_) {
+      TopicAnchor* const to = file.add_anchors();
+      to->set_topic(partition.topic);
+      to->set_partition(partition.partition);
+      if (anchor.message.has_value()) {
+        to->set_offset(static_cast<uint64_t>(anchor.message->offset));
+        to->set_hash(anchor.message->hash);
+      }
+      if (anchor.earliest >= 0) to->set_earliest(static_cast<uint64_t>(anchor.earliest));
     }
-    if (anchor.earliest >= 0) to->set_earliest(static_cast<uint64_t>(anchor.earliest));
   }
-  FileSystem* const disk = DiskFileSystem();
   const std::string path = absl::StrCat(folder_, "/", name_);
-  RETURN_IF_ERROR(disk->Remove(path + kDraft));
-  RETURN_IF_ERROR(WriteCheckedText(path + kDraft, file, disk));
-  RETURN_IF_ERROR(disk->Rename(path + kDraft, path));
-  return disk->SyncFolder(folder_);
+  RETURN_IF_ERROR(disk_->Remove(path + kDraft));
+  RETURN_IF_ERROR(WriteCheckedText(path + kDraft, file, disk_));
+  RETURN_IF_ERROR(disk_->Rename(path + kDraft, path));
+  return disk_->SyncFolder(folder_);
 }
 
 }  // namespace satrap

@@ -4,7 +4,7 @@
 // look that has found the topic to be the same. So a run does not go on from a cut that was taken
 // between the end of the old topic and the look that would have told it, either.
 //
-// Thread-safe. Blocks on the disk.
+// Thread-safe. Open and Keep wait for the disk. Of does not, whatever another thread does.
 
 #ifndef SATRAP_DATA_LOADER_KAFKA_TOPIC_ANCHORS_H_
 #define SATRAP_DATA_LOADER_KAFKA_TOPIC_ANCHORS_H_
@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "common/file/file_system.h"
 #include "common/kafka/partition.h"
 #include "common/log/log.h"
 #include "common/thread/mutex.h"
@@ -27,8 +28,10 @@ class TopicAnchors {
  public:
   // Reads what loaders of earlier generations have left in RUN_DIR/topic_anchors. Errors are those
   // of the disk; DATA_LOSS, naming the file and what to do, if one is damaged.
+  // `disk` is not owned.
   static absl::StatusOr<std::shared_ptr<TopicAnchors>> Open(const std::string& run_dir, int loader,
-                                                            Logger logger);
+                                                            Logger logger,
+                                                            FileSystem* disk = DiskFileSystem());
 
   // Absent: none is known.
   absl::optional<PartitionAnchor> Of(const KafkaPartition& partition) const;
@@ -38,17 +41,20 @@ class TopicAnchors {
   void Keep(const std::vector<std::pair<KafkaPartition, PartitionAnchor>>& anchors);
 
  private:
-  TopicAnchors(std::string folder, int loader, Logger logger);
+  TopicAnchors(std::string folder, int loader, Logger logger, FileSystem* disk);
   absl::Status Read(const std::string& name);
-  absl::Status Write() REQUIRES(mutex_);
+  absl::Status Write() REQUIRES(write_mutex_);
 
   const std::string folder_;
   const std::string name_;  // of this loader's file
   const Logger logger_;
+  FileSystem* const disk_;
+  // Held while the file is written; taken before mutex_, which is held for moments.
+  Mutex write_mutex_;
   mutable Mutex mutex_;
   std::map<KafkaPartition, PartitionAnchor> known_ GUARDED_BY(mutex_);
   std::map<KafkaPartition, PartitionAnchor> own_ GUARDED_BY(mutex_);  // those of the file
-  bool warned_ GUARDED_BY(mutex_) = false;
+  bool warned_ GUARDED_BY(write_mutex_) = false;
 };
 
 }  // namespace satrap

@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <future>
 #include <string>
+#include <thread>
+#include <utility>
 
+#include "common/file/testing/memory_file_system.h"
 #include "data_loader/testing/temp_dir.h"
 
 namespace satrap {
@@ -62,6 +67,30 @@ TEST_F(TopicAnchorsTest, TheAnchorsOfSeveralReadersOfALoaderAreInOneFile) {
   anchors->Keep({{clicks_, Message(71, 2)}});
   EXPECT_EQ(OffsetOf(*Open(), clicks_), 71);
   EXPECT_EQ(OffsetOf(*Open(), views_), 5);
+}
+
+// A reader that opens its partitions asks for them while the guard of another one writes.
+TEST_F(TopicAnchorsTest, NobodyWaitsForADiskThatHangsToHearOfAnAnchor) {
+  MemoryFileSystem disk;
+  ASSERT_TRUE(disk.CreateFolders("/runs/a").ok());
+  const auto anchors = TopicAnchors::Open("/runs/a", 0, Logger(), &disk);
+  ASSERT_TRUE(anchors.ok()) << anchors.status();
+  std::promise<void> hangs, goes_on;
+  disk.SetHook([&, hung = false](const std::string& operation) mutable {
+    if (operation.rfind("sync ", 0) == 0 && !std::exchange(hung, true)) {
+      hangs.set_value();
+      goes_on.get_future().wait();
+    }
+    return absl::OkStatus();
+  });
+  std::thread guard([&] { (*anchors)->Keep({{clicks_, Message(70, 1)}}); });
+  hangs.get_future().wait();
+  std::future<int64_t> offset =
+      std::async(std::launch::async, [&] { return OffsetOf(**anchors, clicks_); });
+  EXPECT_EQ(offset.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  goes_on.set_value();
+  guard.join();
+  EXPECT_EQ(offset.get(), 70);
 }
 
 TEST_F(TopicAnchorsTest, WhatALoaderDoesNotReadNowStaysInItsFile) {

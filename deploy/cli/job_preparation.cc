@@ -80,22 +80,15 @@ absl::Status CheckData(const JobConfig& job, bool is_beside_job) {
   return absl::NotFoundError(absl::StrJoin(problems, "\n"));
 }
 
-// A loader leaves out records whose label is no class, and must know the number of classes without
-// the graph; otherwise such a record would end the run. A run that began with older rules keeps
-// them.
+// A run that began with older rules keeps them.
 absl::Status CheckClassesAreKnown(const JobConfig& job, const Graph& graph) {
   if (job.data().record_rules() < 2 && !job.data().has_kafka()) return absl::OkStatus();
-  const std::vector<LabelTargets> targets = LabelTargetsOf(job);
   const std::vector<ModelTask> tasks = TasksOf(job);
   for (size_t t = 0; t < tasks.size(); ++t) {
     const TaskConfig::Loss kind = tasks[t].loss;
     if (kind != TaskConfig::SOFTMAX_CROSS_ENTROPY) continue;
-    const int64_t classes = graph.tensors[graph.outputs[t]].shape[0];
-    if (targets[tasks[t].label].largest < static_cast<float>(classes)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("model: the number of classes of output \"", tasks[t].output,
-                     "\" does not follow from the job alone: make it a layer `linear` with as many "
-                     "units as there are classes"));
+    RETURN_IF_ERROR(CheckClasses(tasks[t].output, ClassesOf(job, tasks[t].output),
+                                 graph.tensors[graph.outputs[t]].shape[0]));
   }
   return absl::OkStatus();
 }
@@ -114,6 +107,20 @@ absl::Status CheckModel(const JobConfig& job) {
 }
 
 }  // namespace
+
+absl::Status CheckClasses(const std::string& output, absl::optional<int64_t> of_loaders,
+                          int64_t of_network) {
+  if (of_loaders == of_network) return absl::OkStatus();
+  constexpr char kCure[] = "make it a layer `linear` with as many units as there are classes";
+  if (!of_loaders.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model: the number of classes of output \"", output,
+                     "\" does not follow from the job alone: ", kCure));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("model: output \"", output, "\" has ", of_network,
+                                                 " classes, and the job alone says ", *of_loaders,
+                                                 ", by which records are left out: ", kCure));
+}
 
 std::vector<std::string> RowsAsIn(const JobConfig& trained) {
   std::vector<std::string> rules;

@@ -4,11 +4,13 @@
 #ifndef SATRAP_DEPLOY_CLI_JOB_PREPARATION_H_
 #define SATRAP_DEPLOY_CLI_JOB_PREPARATION_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
@@ -22,6 +24,12 @@ namespace satrap {
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
                                      const std::string& install_dir,
                                      std::string* device_need = nullptr);
+
+// A loader leaves out records whose label is no class, and counts classes without the network: too
+// many would end the run, and too few would leave out good records. INVALID_ARGUMENT, naming the
+// output, unless the loaders know the number (ClassesOf in label_targets.h) and it is the network's.
+absl::Status CheckClasses(const std::string& output, absl::optional<int64_t> of_loaders,
+                          int64_t of_network);
 
 // The overrides with which a job reads data in the same way as the run of the job `trained`, which
 // is given by its resolved text. A run of an older build has rows of strings that a new run would

@@ -152,6 +152,28 @@ TEST(PrepareJobTest, TheNumberOfClassesIsKnownToLoadersWhateverTheLayers) {
   }
 }
 
+TEST(CheckClasses, RefusesOutputsWhoseClassesLoadersDoNotKnowOrCountDifferently) {
+  EXPECT_TRUE(CheckClasses("out", 3, 3).ok());
+  const absl::Status unknown = CheckClasses("out", absl::nullopt, 3);
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(unknown.message(),
+            "model: the number of classes of output \"out\" does not follow from the job alone: "
+            "make it a layer `linear` with as many units as there are classes");
+  EXPECT_THAT(CheckClasses("out", 2, 3).message(),
+              HasSubstr("output \"out\" has 3 classes, and the job alone says 2, by which records "
+                        "are left out: make it a layer `linear`"))
+      << "records of the third class would be left out";
+  EXPECT_FALSE(CheckClasses("out", 4, 3).ok()) << "a record of the fourth would end the run";
+}
+
+// The label is narrowed by both tasks, but the number of classes is the output's.
+TEST(PrepareJobTest, ATaskThatSharesItsLabelWithAnotherMayHaveMoreClasses) {
+  EXPECT_TRUE(PrepareClasses("tasks { name: 'is_one' label: 'y' output: 'logit' } "
+                             "layers { name: 'out' inputs: 'user.vector' linear { units: 3 } } "
+                             "layers { name: 'logit' inputs: 'user.vector' linear { units: 1 } }")
+                  .ok());
+}
+
 TEST(CannotChange, SpeaksOfWhatWasTypedInOneLineOrOneForEachProblem) {
   EXPECT_EQ(CannotChange("run R cannot be scaled",
                          absl::InvalidArgumentError("--set epocs=3: no field 'epocs'"))

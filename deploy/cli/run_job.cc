@@ -20,11 +20,11 @@
 #include "common/thread/clock.h"
 #include "data_loader/batch/quarantine_files.h"
 #include "data_loader/synthetic/bayes_auc.h"
+#include "deploy/cli/kept_data_warnings.h"
 #include "deploy/cli/programs_dir.h"
+#include "deploy/cli/run_console.h"
 #include "deploy/launcher/process/run_folder.h"
 #include "deploy/launcher/process/run_progress.h"
-#include "deploy/report/data_warnings.h"
-#include "deploy/report/progress_line.h"
 #include "deploy/report/run_warnings.h"
 #include "nn_worker/report/warm_start_report.h"
 
@@ -32,7 +32,8 @@ namespace satrap {
 namespace {
 
 constexpr int kInterrupted = 130;
-constexpr char kDataWarningsFile[] = "/data_warnings.textproto";
+// How long what was said, and what is known of the data, may take to be written after the end.
+constexpr int64_t kWriteMs = 2000;
 
 absl::StatusOr<std::unique_ptr<RunFolder>> MakeRunFolder(const JobConfig& job,
                                                          const RunFlags& flags) {
@@ -81,35 +82,11 @@ absl::Status AddWarmStart(const JobConfig& job, const std::string& run_dir, RunR
   return read;
 }
 
-// What the loaders of a run have reported, over all commands that have run it.
-class KeptDataWarnings {
- public:
-  explicit KeptDataWarnings(const std::string& run_dir) : path_(run_dir + kDataWarningsFile) {
-    LoaderProgress kept;
-    if (ReadCheckedText(path_, DiskFileSystem(), &kept).ok()) {
-      warnings_.Restore(kept);
-      return;
-    }
-    const auto progress = ReadRunProgress(run_dir);
-    // The file is damaged, or an earlier build has begun the run.
-    if (!progress.ok() || progress->generation > 0) warnings_ = DataWarnings(/*since_begin=*/false);
-  }
-
-  // Returns the warnings that are new, after saving them to the disk.
-  std::vector<std::string> TakeNew(const StatusAnswer& status) {
-    std::vector<std::string> fresh = warnings_.TakeNew(status);
-    // A disk that is full now may have room later.
-    unsaved_ = warnings_.HasNews() || unsaved_;
-    if (unsaved_) unsaved_ = !WriteFileAtomically(path_, CheckedText(warnings_.Kept())).ok();
-    return fresh;
-  }
-  std::vector<std::string> All(const JobConfig& job) const { return warnings_.All(job); }
-
- private:
-  const std::string path_;
-  DataWarnings warnings_;
-  bool unsaved_ = false;
-};
+// Whether somebody has run the run before this command.
+bool HasBegun(const std::string& run_dir) {
+  const auto progress = ReadRunProgress(run_dir);
+  return !progress.ok() || progress->generation > 0;
+}
 
 // Makes one list of the bad records of all generations and loaders. Training may have been cut
 // short, so lines that were not consumed according to any cut are left out.
@@ -204,46 +181,57 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   fprintf(stderr, "satrap: job '%s' runs in %s\n", job.name().c_str(), folder.path().c_str());
   const std::string scaling = BatchScalingText(job);
   if (!scaling.empty()) fprintf(stderr, "satrap: %s\n", scaling.c_str());
-  KeptDataWarnings of_data(job.run_dir());
-  ASSIGN_OR_RETURN(const std::unique_ptr<Launcher> launcher,
-                   Launcher::Start(job, folder, programs_dir, options));
+  KeptDataWarnings of_data(job.run_dir(), HasBegun(job.run_dir()), DiskFileSystem());
+  if (!of_data.problem().ok()) {
+    PrintWarnings({absl::StrCat("what earlier commands have found in the data is not known: ",
+                                of_data.problem().message())});
+  }
+  auto started = Launcher::Start(job, folder, programs_dir, options);
+  if (!started.ok()) {
+    // No loader has read anything.
+    of_data.Close(/*at_end=*/true, kWriteMs).IgnoreError();
+    return started.status();
+  }
+  const std::unique_ptr<Launcher> launcher = *std::move(started);
   // The failure of an earlier life is not the state of this one, not even if this one is killed.
   const std::string failure = job.run_dir() + "/failure.txt";
   const std::string ending = job.run_dir() + kEndingOfRun;
   for (const std::string& file : {failure, ending}) unlink(file.c_str());
-  ProgressLine progress(STDERR_FILENO, isatty(STDERR_FILENO) == 1);
+  RunConsole console;
   AbandonedCuts abandoned;
   ProgressWarnings warnings(job);
   JobRun run;
   run.run_dir = folder.path();
   run.end = launcher->Wait(
       [&](const StatusAnswer& status) {
-        progress.Show(status, MonotonicMs());
+        console.ShowProgress(status, MonotonicMs());
         if (status.has_last_cut()) pin.reset();
+        std::vector<std::string> fresh;
         if (abandoned.IsNew(status)) {
-          progress.End();
-          fprintf(stderr, "satrap: warning: a cut was abandoned, and training goes on: %s\n",
-                  status.cuts().last_abandoned_cause().c_str());
+          fresh.push_back(absl::StrCat("a cut was abandoned, and training goes on: ",
+                                       status.cuts().last_abandoned_cause()));
         }
-        std::vector<std::string> fresh = of_data.TakeNew(status);
+        for (std::string& warning : of_data.TakeNew(status)) fresh.push_back(std::move(warning));
         for (std::string& warning : warnings.New(status.train())) {
           fresh.push_back(std::move(warning));
         }
-        for (const std::string& warning : fresh) {
-          progress.End();
-          fprintf(stderr, "satrap: warning: %s\n", warning.c_str());
-        }
+        for (const std::string& warning : fresh) console.Say("warning: " + warning);
         return watch == nullptr || watch(status, launcher.get());
       },
-      [&](const std::string& message) {
-        // Otherwise the message would follow the line that is being overwritten.
-        progress.End();
-        fprintf(stderr, "satrap: %s\n", message.c_str());
-      });
-  progress.End();
-  // The last answer may have more warnings, also for a run that ends without a report.
-  PrintWarnings(of_data.TakeNew(run.end.last_status));
+      [&](const std::string& message) { console.Say(message); });
   const double wall_seconds = static_cast<double>(MonotonicMs() - start_ms) * 1e-3;
+  // The last answer may have more warnings, also for a run that ends without a report.
+  for (const std::string& warning : of_data.TakeNew(run.end.last_status)) {
+    console.Say("warning: " + warning);
+  }
+  // What the callers print follows on the same terminal. If that is held, they wait for it.
+  console.Drain(kWriteMs);
+  const RunState state = run.end.last_status.state();
+  const absl::Status kept = of_data.Close(state == FINISHED || state == STOPPED, kWriteMs);
+  if (!kept.ok()) {
+    run.end.warnings.push_back(absl::StrCat(
+        "what was found in the data is not kept for a later resume: ", kept.message()));
+  }
   if (run.end.kind == RunEnd::FAILED) {
     // A full disk may be the cause; the message must at least be printed.
     const absl::Status written = WriteFileAtomically(failure, run.end.message + "\n");

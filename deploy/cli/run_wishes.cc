@@ -55,6 +55,7 @@ absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms) 
   if (!saved) end.warning = stopped->ending().text();
   end.text = absl::StrCat("run ", run_dir, " has stopped; ",
                           saved ? absl::StrCat(kNoWorkIsLost, "; ") : "", how);
+  if (after.drops_newest) absl::StrAppend(&end.text, "\n", DroppedText(after.dropped.back()));
   return end;
 }
 
@@ -99,8 +100,7 @@ absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<s
   *request.mutable_job() = job;
   const uint64_t wanted = JobFingerprint(job);
   absl::optional<DroppedEntry> dropped;
-  ASSIGN_OR_RETURN(
-      const StatusAnswer status,
+  const absl::StatusOr<StatusAnswer> status =
       connection->Fulfil(request, [&](const StatusAnswer& now, uint64_t generation, uint64_t) {
         if (now.generation() <= generation) return false;
         const auto newest = ReadRunProgress(run_dir);
@@ -112,14 +112,25 @@ absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<s
         // A generation that began after a loss, before the wish was fulfilled, has the old job.
         return now.state() == RUNNING && newest->job.has_value() &&
                JobFingerprint(*newest->job) == wanted;
-      }));
-  if (dropped.has_value()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("run ", run_dir, " goes on as before, because the change could not begin: ",
-                     dropped->change(), "\n  ", dropped->ended().text()));
+      });
+  if (!status.ok() && !dropped.has_value()) {
+    // Somebody may have stopped the run, and it may have ended before this command asked again.
+    const auto after = ReadRunProgress(run_dir);
+    if (after.ok() && after->drops_newest && after->generation > progress.generation) {
+      dropped = after->dropped.back();
+    }
   }
+  if (dropped.has_value()) {
+    const bool goes_on = status.ok() && status->state() != STOPPED;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "run ", run_dir,
+        goes_on ? " goes on as before" : " runs no more, and a resume has the earlier job",
+        ", because the change could not begin: ", dropped->change(), "\n  ",
+        dropped->ended().text()));
+  }
+  RETURN_IF_ERROR(status.status());
   const auto replicas = [](int32_t number) { return CountText(static_cast<uint64_t>(number)); };
-  end.text = absl::StrCat("generation ", CountText(status.generation()),
+  end.text = absl::StrCat("generation ", CountText(status->generation()),
                           " runs: ", replicas(job.data_loader().replicas()), " data loaders, ",
                           replicas(job.embedding_worker().replicas()), " embedding workers, ",
                           replicas(job.embedding_ps().replicas()), " embedding PSs, ",

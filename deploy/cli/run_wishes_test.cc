@@ -241,6 +241,47 @@ TEST_F(RunWishesTest, ASizeThatCouldNotBeginIsNamedWithItsCause) {
   EXPECT_THAT(Wishes(), SizeIs(1)) << "it is not asked for again";
 }
 
+TEST_F(RunWishesTest, AStopWhileASizeIsDroppedIsToldToWhoScalesAndToWhoStops) {
+  MakeTraining();
+  Append("running { generation: 1 }");
+  on_wish_ = [this](const WishRequest& wish) {
+    AppendGeneration(2, wish.job());
+    Append(
+        "dropped { generation: 2 change: 'embedding_ps.replicas from 1 to 3' ended { text: "
+        "'nn_worker 0: there is no card' } }");
+    Script({"state: STOPPED generation: 2 ending { loss: NOTHING }"});
+    return 1;
+  };
+  is_released_ = false;
+  const absl::Status dropped = ScaleRun(dir_, {"embedding_ps.replicas=3"}).status();
+  EXPECT_EQ(dropped.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(dropped.message(),
+            "run " + dir_ +
+                " runs no more, and a resume has the earlier job, because the change could not "
+                "begin: embedding_ps.replicas from 1 to 3\n  nn_worker 0: there is no card");
+  is_released_ = true;
+  const auto end = StopRun(dir_);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_THAT(end->text,
+              AllOf(HasSubstr("no work is lost"),
+                    HasSubstr("\nthe change of the job is dropped: embedding_ps.replicas "
+                              "from 1 to 3\n  nn_worker 0: there is no card")));
+}
+
+TEST_F(RunWishesTest, WhoScalesARunThatHasEndedMeanwhileHearsOfTheDrop) {
+  MakeTraining();
+  Append("running { generation: 1 }");
+  on_wish_ = [this](const WishRequest& wish) {
+    AppendGeneration(2, wish.job());
+    Append("dropped { generation: 2 change: 'x' ended { text: 'there is no card' } }");
+    Script({kGone});
+    return 1;
+  };
+  const absl::Status dropped = ScaleRun(dir_, {"embedding_ps.replicas=3"}).status();
+  EXPECT_EQ(dropped.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(dropped.message(), HasSubstr("the change could not begin: x\n  there is no card"));
+}
+
 TEST_F(RunWishesTest, ARunThatHasTheSizeIsLeftAlone) {
   MakeTraining();
   const auto end = ScaleRun(dir_, {"embedding_ps.replicas=1"});

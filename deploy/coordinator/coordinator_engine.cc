@@ -162,9 +162,9 @@ absl::StatusOr<HeartbeatAnswer> CoordinatorEngine::Rep::Heartbeat(const Heartbea
   absl::optional<Ending> conflict;
   RETURN_IF_ERROR(members.Heartbeat(request, executor->NowUs(), &conflict));
   if (conflict.has_value()) end.EndByLoss(*std::move(conflict));
-  if (end.may_begin() && members.AllReady()) {
-    end.Begin();
-    if (end.trial().writes_running) OnDisk([this] { AppendRunning(); });
+  if (end.may_begin() && !begins && members.AllReady()) {
+    begins = true;
+    end.trial().writes_running ? OnDisk([this] { AppendRunningAndBegin(); }) : end.Begin();
   }
   if (request.has_train()) train = request.train();
   if (request.has_cuts()) cuts = request.cuts();

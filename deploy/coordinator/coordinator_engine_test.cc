@@ -42,6 +42,7 @@ TEST_F(CoordinatorEngineTest, RunsOnceEveryMemberIsReady) {
     EXPECT_EQ(Heartbeat(role, 0)->members_size(), 0);
   }
   EXPECT_FALSE(engine_->Status().roles(3).ready());
+  EXPECT_EQ(Heartbeat(EMBEDDING_PS, 1)->state(), STARTING) << "the log does not show it yet";
   const auto answer = Heartbeat(EMBEDDING_PS, 1);
   EXPECT_EQ(answer->state(), RUNNING);
   ASSERT_EQ(answer->members_size(), 5);

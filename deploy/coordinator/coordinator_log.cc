@@ -4,25 +4,35 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/role/ending.h"
 #include "deploy/coordinator/coordinator_rep.h"
 
 namespace satrap {
 
-void CoordinatorEngine::Rep::AppendRunning() {
+// Members train once they have heard of RUNNING, and a job that has trained must not be dropped, not
+// even if this process dies at once. So the log has the entry before anybody hears.
+void CoordinatorEngine::Rep::AppendRunningAndBegin() {
   {
     MutexLock lock(&mutex);
-    if (!end.BeginAppend("").ok()) return;
+    // A member may have failed meanwhile, so that the generation has ended or its job is dropped.
+    if (!end.may_begin() || !end.BeginAppend("").ok()) return;
   }
   RunLogEntry entry;
   entry.mutable_running()->set_generation(envelope.generation());
   const absl::Status status = Append(entry);
   const bool known = status.ok() || EndUnlessKnown(status);
-  FinishAppend();
-  // Only a warning, because the first cut shows it as well.
-  if (!status.ok() && known && options.warn) {
-    options.warn(
-        absl::StrCat("the run's log does not say that this generation runs: ", status.message()));
+  MutexLock lock(&mutex);
+  // The append hung, and the generation has ended.
+  if (!end.appends()) return;
+  if (status.ok()) {
+    end.Begin();
+  } else if (known) {
+    end.EndByLoss(EndingOf(
+        Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
+        absl::StrCat("coordinator: that training begins cannot be written into the run's log: ",
+                     status.message())));
   }
+  end.FinishAppend();
 }
 
 void CoordinatorEngine::Rep::RunAppendDropped(const std::string& change, const Ending& how) {

@@ -2,6 +2,7 @@
 // job has begun to train.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -174,6 +175,79 @@ TEST_F(CoordinatorLogTest, SaysOnceThatAJobHasBegunToTrain) {
   EXPECT_THAT(Running(), ElementsAre(1)) << "it is the same job";
 }
 
+// Otherwise a coordinator that dies before its append would leave a job that has trained and may be
+// dropped.
+TEST_F(CoordinatorLogTest, NobodyHearsThatAJobTrainsBeforeTheLogShowsIt) {
+  RegisterAll();
+  std::vector<RunState> told;
+  WhileLinking([&] {
+    EXPECT_THAT(Running(), IsEmpty());
+    EXPECT_EQ(state(), STARTING);
+    absl::StatusOr<HeartbeatAnswer> beat = absl::UnknownError("");
+    Send(kHeartbeat, HeartbeatOf(NN_WORKER, 0), &beat);
+    ASSERT_TRUE(beat.ok()) << beat.status();
+    told.push_back(beat->state());
+  });
+  BeatAll();
+  EXPECT_THAT(told, ElementsAre(STARTING)) << "one entry, however often they are ready";
+  EXPECT_THAT(Running(), ElementsAre(1));
+  EXPECT_EQ(state(), RUNNING);
+}
+
+TEST_F(CoordinatorLogTest, AJobOfWhichTheLogCannotSayThatItTrainsDoesNotTrain) {
+  RegisterAll();
+  Break("create /runs/small/log");
+  BeatAll();
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_EQ(ending().why(), Ending::LOG_NOT_WRITTEN);
+  EXPECT_EQ(reason(),
+            "coordinator: that training begins cannot be written into the run's log: no space "
+            "left");
+  disk_.SetHook(nullptr);
+  EXPECT_THAT(Running(), IsEmpty());
+  Begin(reason());
+  StartRun();
+  EXPECT_THAT(Running(), ElementsAre(2));
+}
+
+// The log says that the job runs, so it is not dropped.
+TEST_F(CoordinatorLogTest, AFailureWhileTheLogTakesRunningIsThatOfAJobThatRuns) {
+  Scale();
+  EXPECT_TRUE(Register(EMBEDDING_WORKER, 1).ok());
+  RegisterAll();
+  EXPECT_TRUE(Heartbeat(EMBEDDING_WORKER, 1).ok());
+  WhileLinking([this] { FailMeanwhile(absl::StatusCode::kDataLoss); });
+  BeatAll();
+  disk_.SetHook(nullptr);
+  EXPECT_EQ(state(), FAILED);
+  EXPECT_THAT(Running(), ElementsAre(1, 3));
+  EXPECT_THAT(Dropped(), IsEmpty());
+}
+
+TEST_F(CoordinatorLogTest, AJobThatIsBeingDroppedDoesNotBegin) {
+  Scale();
+  EXPECT_TRUE(Register(EMBEDDING_WORKER, 1).ok());
+  RegisterAll();
+  EXPECT_TRUE(Heartbeat(EMBEDDING_WORKER, 1).ok());
+  // All members are ready, and one of them fails before the disk has begun to append.
+  for (const auto& [role, count] :
+       std::vector<std::pair<Role, int>>{{DATA_LOADER, job_.data_loader().replicas()},
+                                         {EMBEDDING_WORKER, 2},
+                                         {EMBEDDING_PS, job_.embedding_ps().replicas()},
+                                         {NN_WORKER, job_.nn_worker().replicas()}}) {
+    for (int i = 0; i < count; ++i) {
+      absl::StatusOr<HeartbeatAnswer> beat = absl::UnknownError("");
+      Send(kHeartbeat, HeartbeatOf(role, i), &beat);
+      EXPECT_TRUE(beat.ok()) << beat.status();
+    }
+  }
+  FailMeanwhile(absl::StatusCode::kDataLoss);
+  disk_executor_.RunReady();
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_THAT(Running(), ElementsAre(1)) << "the smaller one";
+  EXPECT_EQ(Dropped().size(), 1u);
+}
+
 TEST_F(CoordinatorLogTest, ASizeThatCannotBeginIsDroppedAndTheRunGoesOnAsItWas) {
   job_.set_max_restarts(0);
   BeginNewRun();
@@ -271,6 +345,25 @@ TEST_F(CoordinatorLogTest, AStopAfterADroppedSizeThatFollowsALastCutLosesNothing
   ASSERT_TRUE(Wish(WishRequest::STOP).ok());
   EXPECT_EQ(reason(), "stopped on request; nothing is lost");
   EXPECT_EQ(ending().loss(), Ending::NOTHING);
+}
+
+TEST_F(CoordinatorLogTest, AStopWhileASizeIsDroppedStopsTheRunThatWouldGoOnWithTheEarlierOne) {
+  Scale();
+  WhileLinking([this] {
+    WishRequest stop;
+    stop.set_run_id(kRunId);
+    stop.set_kind(WishRequest::STOP);
+    absl::StatusOr<WishAnswer> taken = absl::UnknownError("");
+    Send(kWish, stop, &taken);
+    EXPECT_TRUE(taken.ok()) << taken.status();
+  });
+  FailForGood();
+  disk_.SetHook(nullptr);
+  EXPECT_EQ(state(), STOPPED);
+  EXPECT_EQ(ending().loss(), Ending::NOTHING);
+  EXPECT_EQ(Dropped().size(), 1u);
+  TakeJobOfNext();
+  EXPECT_EQ(job_.embedding_worker().replicas(), 1) << "what `satrap resume` begins with";
 }
 
 // Losses in between have started the generation again.

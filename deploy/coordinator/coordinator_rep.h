@@ -69,7 +69,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   void EndIfDiskHangs(int64_t now_us, int64_t stall_us) REQUIRES(mutex);
   void RunCommit(const rpc::PendingAnswer& call, const CommitCutRequest& request) EXCLUDES(mutex);
   void RunAppendDropped(const std::string& change, const Ending& how) EXCLUDES(mutex);
-  void AppendRunning() EXCLUDES(mutex);
+  void AppendRunningAndBegin() EXCLUDES(mutex);
   void CompactLog() EXCLUDES(mutex);
   bool EndUnlessKnown(const absl::Status& status) EXCLUDES(mutex);
   void FinishAppend() EXCLUDES(mutex);

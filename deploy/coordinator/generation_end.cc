@@ -37,7 +37,14 @@ FailAnswer GenerationEnd::Told() const {
 
 bool GenerationEnd::PutOff(RunState end, const Ending& how, void (GenerationEnd::*again)(Ending)) {
   if (!appends() && !dropping_) return false;
-  if (!put_off_.has_value()) put_off_ = PutOffEnd{end, how, again};
+  if (!put_off_.has_value()) {
+    put_off_ = PutOffEnd{end, how, again};
+  } else if (dropping_ && end == STOPPED && put_off_->state == RESTARTING) {
+    // Whoever stops the run does not want it to go on with the earlier job now.
+    const std::string why = put_off_->how.text();
+    put_off_ = PutOffEnd{end, how, nullptr};
+    absl::StrAppend(put_off_->how.mutable_text(), "\n  ", why);
+  }
   return true;
 }
 

@@ -8,7 +8,8 @@
 // It is then decided by what is known at that time, unless the entry itself was the end (SetEnd).
 //
 // A job on trial (job_trial.h) that cannot begin is dropped first: the host appends that to the
-// log, and the end follows OnDropAppended.
+// log, and the end follows OnDropAppended. If a stop comes meanwhile, the run stops instead of going
+// on with the earlier job.
 //
 // Not thread-safe: the coordinator's engine locks.
 
@@ -62,7 +63,8 @@ class GenerationEnd {
   // RESTARTING instead of FAILED, because the entry may make a restart possible.
   FailAnswer Told() const;
 
-  // Whether it is STARTING, and its job is not being dropped.
+  // Whether it is STARTING, and its job is not being dropped. If the job is on trial, RUNNING must
+  // be in the log before Begin: from then on members train, and the job may not be dropped.
   bool may_begin() const { return state_ == STARTING && !dropping_; }
   // REQUIRES: may_begin()
   void Begin() { state_ = RUNNING; }

@@ -243,6 +243,33 @@ TEST_F(GenerationEndTest, AJobOnTrialIsDroppedBeforeTheEndAndTheRunGoesOn) {
             "to 2");
 }
 
+TEST_F(GenerationEndTest, AStopWhileAJobIsDroppedStopsTheRun) {
+  PutOnTrial(/*resumed=*/false);
+  GenerationEnd end = Of();
+  end.EndBy(Failure(Ending::REFUSED));
+  Ending stopped = EndingOf(Ending::ASKED, "stopped on request; nothing is lost");
+  stopped.set_loss(Ending::NOTHING);
+  end.End(STOPPED, stopped);
+  EXPECT_EQ(end.state(), STARTING) << "not before it is in the log";
+  end.EndByLoss(Loss());
+  end.OnDropAppended(absl::OkStatus(), *dropped_);
+  EXPECT_EQ(end.state(), STOPPED);
+  EXPECT_EQ(end.ending().why(), Ending::ASKED);
+  EXPECT_EQ(end.ending().loss(), Ending::NOTHING);
+  EXPECT_EQ(end.ending().text(),
+            "stopped on request; nothing is lost\n  nn_worker 0: it failed\n  the change of the "
+            "job is dropped: nn_worker.replicas from 1 to 2");
+}
+
+TEST_F(GenerationEndTest, AStopWhileAResumedJobIsDroppedLeavesTheFailure) {
+  PutOnTrial(/*resumed=*/true);
+  GenerationEnd end = Of();
+  end.EndBy(Failure(Ending::REFUSED));
+  end.End(STOPPED, EndingOf(Ending::ASKED, "stopped on request"));
+  end.OnDropAppended(absl::OkStatus(), *dropped_);
+  EXPECT_EQ(end.state(), FAILED) << "somebody waits for it";
+}
+
 TEST_F(GenerationEndTest, WhoHasResumedWithAJobThatIsDroppedIsTold) {
   PutOnTrial(/*resumed=*/true);
   GenerationEnd end = Of();

@@ -12,18 +12,23 @@ namespace {
 
 using Entry = std::vector<RunLogEntry>::const_reverse_iterator;
 
+Entry BeforeTopics(Entry entry, Entry end) {
+  return std::find_if(entry, end, [](const RunLogEntry& each) { return !each.has_topics(); });
+}
+
 // The first entry from `entry` back that is not about a dropped job. If a generation of such a job
-// had trained, the log would have a RUNNING or a cut from it.
+// had trained, the log would have a RUNNING or a cut from it. TOPICS are found before anybody
+// trains on them, or in a generation that an older entry shows.
 Entry BeforeDropped(Entry entry, Entry end) {
   while (entry != end && entry->has_dropped()) {
-    ++entry;
+    entry = BeforeTopics(entry + 1, end);
     // A compacted log no longer has the jobs of generations that never ran, so it does not say
     // which of them were the dropped job's.
     if (entry == end || !entry->has_generation() || !entry->generation().has_job()) break;
     const JobConfig dropped = entry->generation().job();
     while (entry != end && entry->has_generation() && entry->generation().has_job() &&
            IsSameJob(entry->generation().job(), dropped)) {
-      ++entry;
+      entry = BeforeTopics(entry + 1, end);
     }
   }
   return entry;

@@ -63,6 +63,16 @@ TEST(NothingWasLostBefore, ADroppedJobHasTrainedNothing) {
   EXPECT_TRUE(NothingLost({first, kLast, resumed, dropped, Generation(3, "c", "BEGAN_RESUME", kCut),
                            "dropped { generation: 3 change: 'name' }", again}))
       << "nor have two";
+  const std::string topics = "topics {}";
+  EXPECT_TRUE(NothingLost({first, topics, kLast, resumed, topics, dropped, again}))
+      << "it has found its topics";
+  EXPECT_TRUE(NothingLost({first, kLast, resumed, topics, Generation(3, "b", "BEGAN_RESTART", kCut),
+                           topics, "dropped { generation: 3 change: 'name' }", again}));
+  EXPECT_FALSE(NothingLost({first, kOther, topics, resumed, dropped, again}))
+      << "training went on after the cut";
+  EXPECT_FALSE(NothingLost({first, kLast, Generation(2, "a", "BEGAN_RESUME", kCut), topics,
+                            Generation(3, "b", "BEGAN_RESUME", kCut),
+                            "dropped { generation: 3 change: 'name' }", again}));
   EXPECT_FALSE(NothingLost({first, kOther, resumed, dropped, again}));
   EXPECT_FALSE(NothingLost({first, kLast, Generation(2, "a", "BEGAN_RESUME", kCut),
                             Generation(3, "b", "BEGAN_RESUME", kCut), dropped, again}))

@@ -336,6 +336,14 @@ RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
   // Fetches the loaders' final counts.
   if (!generation->coordinator().ended) watch.Ask();
   EndAll();
+  if (kind != RunEnd::FINISHED) {
+    const auto after = ReadRunProgress(folder->path());
+    // Otherwise nobody would hear of the drop: the next generation, which is told why it begins,
+    // does not come.
+    if (after.ok() && after->drops_newest && after->generation == watch.status().generation()) {
+      warnings.push_back(DroppedText(after->dropped.back()));
+    }
+  }
   return EndOf(kind);
 }
 

@@ -112,6 +112,29 @@ TEST_F(LauncherStopTest, AWishToStopIsTakenInThePauseBetweenTwoGenerations) {
   ExpectNobodyIsLeft();
 }
 
+TEST_F(LauncherStopTest, AStopWhileASizeIsDroppedSaysWhichAndTheRunStops) {
+  AppendGeneration(1);
+  CommitCut(1, 1, 7);
+  JobConfig wanted = job_;
+  wanted.mutable_embedding_ps()->set_replicas(2);
+  AppendToLog("generation { generation: 2 began: BEGAN_SCALED cut: 'cut_0001_000001' job { " +
+              wanted.ShortDebugString() + " } }");
+  ScriptCoordinator("state: STARTING generation: 2");
+  const RunEnd end = RunAndSignal(SIGINT, [&](const StatusAnswer& status) {
+    if (status.state() != STARTING) return;
+    AppendToLog(
+        "dropped { generation: 2 change: 'embedding_ps.replicas from 1 to 2' ended { text: 'there "
+        "is no card' } }");
+    SetStatus("state: STOPPED generation: 2 " + kStopped);
+  });
+  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
+  EXPECT_THAT(end.warnings,
+              testing::ElementsAre("the change of the job is dropped: embedding_ps.replicas from 1 "
+                                   "to 2\n  there is no card"));
+  EXPECT_THAT(end.outlook, HasSubstr("no work is lost"));
+  ExpectNobodyIsLeft();
+}
+
 TEST_F(LauncherStopTest, ALastCutThatTakesTooLongIsGivenUpAndTheLossIsTold) {
   job_.set_stop_seconds(0.5);
   ScriptTraining("state: RUNNING generation: 1 train { step: 9 }");

@@ -34,14 +34,6 @@ std::string Text(const LabelTargets& targets, const LabelRange& all) {
   return "";
 }
 
-// Drops counts, because they always grow. Two labels are enough to say that all are equal.
-std::string WithoutCounts(LoaderProgress kept) {
-  for (LabelRange& range : *kept.mutable_labels()) {
-    range.set_count(std::min<uint64_t>(range.count(), 2));
-  }
-  return kept.SerializeAsString();
-}
-
 }  // namespace
 
 std::vector<std::string> DataWarnings::TakeNew(const StatusAnswer& status) {
@@ -63,25 +55,23 @@ void DataWarnings::Restore(const LoaderProgress& kept) {
   warnings_.assign(kept.warnings().begin(), kept.warnings().end());
   labels_[{0, 0}] = {kept.labels().begin(), kept.labels().end()};
   since_begin_ = kept.labels_size() > 0;
-  last_kept_ = WithoutCounts(Kept());
 }
 
 LoaderProgress DataWarnings::Kept() const {
   LoaderProgress kept;
   kept.mutable_warnings()->Assign(warnings_.begin(), warnings_.end());
-  // Ranges that lack the beginning would be mistaken for those of all labels.
-  if (since_begin_) {
-    const std::vector<LabelRange> all = AllLabels();
-    kept.mutable_labels()->Assign(all.begin(), all.end());
-  }
   return kept;
 }
 
-bool DataWarnings::HasNews() {
-  std::string now = WithoutCounts(Kept());
-  if (now == last_kept_) return false;
-  last_kept_ = std::move(now);
-  return true;
+LoaderProgress DataWarnings::KeptAtEnd() const {
+  LoaderProgress kept = Kept();
+  // Ranges that lack the beginning would be mistaken for those of all labels.
+  if (!since_begin_) return kept;
+  const std::vector<LabelRange> all = AllLabels();
+  kept.mutable_labels()->Assign(all.begin(), all.end());
+  // Restore knows by its labels that a message is of an end.
+  if (all.empty()) kept.add_labels();
+  return kept;
 }
 
 std::vector<std::string> DataWarnings::All(const JobConfig& job) const {

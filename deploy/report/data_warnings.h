@@ -23,13 +23,15 @@ class DataWarnings {
   // beginning. Only then are there warnings about all labels.
   explicit DataWarnings(bool since_begin = true) : since_begin_(since_begin) {}
 
-  // Continues from what an earlier command has saved.
+  // Continues from what an earlier command has saved. Without labels it is what was kept of a
+  // command that did not see the run's end, so nothing is known of all labels.
   void Restore(const LoaderProgress& kept);
-  // What a later command needs: the warnings, and the range of all labels of each LABEL column.
+  // What a later command needs if this one is killed now: the warnings. Labels that loaders read
+  // after this will not be known, so it gets none.
   LoaderProgress Kept() const;
-  // Whether there is something new to save since the last call or Restore. More labels alone are
-  // not news.
-  bool HasNews();
+  // What a later command needs if no loader reads on: the warnings and, if the run has been seen
+  // from its beginning, the range of all labels of each LABEL column, or an empty one.
+  LoaderProgress KeptAtEnd() const;
 
   // The warnings of loaders that no earlier status had.
   std::vector<std::string> TakeNew(const StatusAnswer& status);
@@ -47,7 +49,6 @@ class DataWarnings {
   // The last ranges that each loader has reported, by generation and loader, one for each LABEL
   // column. Generation 0 stands for what was saved.
   std::map<std::pair<uint64_t, uint32_t>, std::vector<LabelRange>> labels_;
-  std::string last_kept_;  // serialized, without counts
 };
 
 }  // namespace satrap

@@ -86,7 +86,7 @@ TEST(DataWarnings, AreKeptForACommandThatGoesOnWithTheRun) {
   before.TakeNew(Warning(1, "x is far"));
   before.TakeNew(Labels(1, 0, 2000, 1, 1));
   DataWarnings after(/*since_begin=*/false);
-  after.Restore(before.Kept());
+  after.Restore(before.KeptAtEnd());
   EXPECT_THAT(after.TakeNew(Warning(2, "x is far")), IsEmpty()) << "it was told before";
   after.TakeNew(Labels(2, 0, 500, 1, 1));
   EXPECT_THAT(after.All(Job()),
@@ -99,25 +99,36 @@ TEST(DataWarnings, OfARunWhoseBeginningNobodyHasSeenNothingIsSaidOfAllLabels) {
   DataWarnings before(/*since_begin=*/false);
   before.TakeNew(Labels(3, 0, 2000, 1, 1));
   DataWarnings after;
-  after.Restore(before.Kept());
+  after.Restore(before.KeptAtEnd());
   after.TakeNew(Labels(4, 0, 2000, 1, 1));
   EXPECT_THAT(after.All(Job()), IsEmpty());
 }
 
-TEST(DataWarnings, HasNewsWhenThereIsSomethingToKeep) {
-  DataWarnings warnings;
-  EXPECT_FALSE(warnings.HasNews());
-  warnings.TakeNew(Labels(1, 0, 10, 1, 1));
-  EXPECT_TRUE(warnings.HasNews());
-  warnings.TakeNew(Labels(1, 0, 2000, 1, 1));
-  EXPECT_FALSE(warnings.HasNews()) << "more of the same";
-  warnings.TakeNew(Labels(1, 0, 2001, 0, 1));
-  EXPECT_TRUE(warnings.HasNews());
-  warnings.TakeNew(Warning(1, "x is far"));
-  EXPECT_TRUE(warnings.HasNews());
+// The last labels before the kill may have been different, and a cut may hold their records.
+TEST(DataWarnings, AfterACommandThatWasKilledNothingIsSaidOfAllLabels) {
+  DataWarnings before;
+  before.TakeNew(Warning(1, "x is far"));
+  before.TakeNew(Labels(1, 0, 2000, 1, 1));
+  const LoaderProgress kept = before.Kept();
+  before.TakeNew(Labels(1, 0, 2001, 0, 1));
   DataWarnings after;
-  after.Restore(warnings.Kept());
-  EXPECT_FALSE(after.HasNews());
+  after.Restore(kept);
+  after.TakeNew(Labels(2, 0, 2000, 1, 1));
+  EXPECT_THAT(after.All(Job()), ElementsAre("x is far"));
+  DataWarnings later;
+  later.Restore(after.KeptAtEnd());
+  later.TakeNew(Labels(3, 0, 2000, 1, 1));
+  EXPECT_THAT(later.All(Job()), ElementsAre("x is far")) << "nor is it known later";
+}
+
+TEST(DataWarnings, AStopBeforeTheFirstLabelLeavesTheRunSeenFromItsBeginning) {
+  DataWarnings before;
+  before.TakeNew(Warning(1, "x is far"));
+  DataWarnings after;
+  after.Restore(before.KeptAtEnd());
+  after.TakeNew(Labels(2, 0, 2000, 1, 1));
+  EXPECT_THAT(after.All(Job()),
+              ElementsAre("x is far", HasSubstr("all 2,000 training labels are 1")));
 }
 
 TEST(DataWarnings, PairsNeedBothSides) {

@@ -197,6 +197,7 @@ void ProgressLine::End() {
 }
 
 void ProgressLine::Write(const std::string& text) {
+  if (write_ != nullptr) return write_(text);
   // A closed stderr must not end the run: only the progress is lost.
   if (write(fd_, text.data(), text.size()) < 0) return;
 }

@@ -47,9 +47,14 @@ double ProgressFraction(const StatusAnswer& status);
 
 class ProgressLine {
  public:
-  // Writes to the file descriptor `fd`, not owned. `columns` is called at each write to a terminal.
-  ProgressLine(int fd, bool is_terminal, std::function<size_t(int fd)> columns = TerminalColumns)
-      : fd_(fd), is_terminal_(is_terminal), columns_(std::move(columns)) {}
+  // Writes to the file descriptor `fd`, not owned, or passes texts to `write` if that is not null,
+  // which may drop them. `columns` is called at each write to a terminal.
+  ProgressLine(int fd, bool is_terminal, std::function<size_t(int fd)> columns = TerminalColumns,
+               std::function<void(const std::string& text)> write = nullptr)
+      : fd_(fd),
+        is_terminal_(is_terminal),
+        columns_(std::move(columns)),
+        write_(std::move(write)) {}
 
   // Shows the status, unless the last line is too recent. `now_ms` is a monotonic clock.
   void Show(const StatusAnswer& status, int64_t now_ms);
@@ -62,6 +67,7 @@ class ProgressLine {
   const int fd_;
   const bool is_terminal_;
   const std::function<size_t(int fd)> columns_;
+  const std::function<void(const std::string&)> write_;
   std::string last_phase_;
   int64_t next_ms_ = 0;
   bool line_open_ = false;

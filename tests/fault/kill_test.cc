@@ -1,10 +1,15 @@
 // The rows "SIGKILL of ..." of the table in docs/consistency.md, "What each failure does": a run
 // survives the death of any of its processes at any of its moments, and trains each record once.
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -130,6 +135,57 @@ TEST_F(TestPassTest, ADeathInTheTestPassRepeatsTheTestPassAlone) {
   EXPECT_EQ(Generations(), 2);
   EXPECT_EQ(JsonNumber(ReadFile(RunDir() + "/report.json"), "test.samples"), 2000);
   EXPECT_EQ(JsonNumber(ReadFile(RunDir() + "/report.json"), "samples"), kRecords);
+}
+
+// As a terminal that somebody holds with Ctrl-S, or a pipe whose reader stands still.
+class HeldStderrTest : public FaultFixture {
+ protected:
+  // Makes stderr of the first command a pipe that nobody reads.
+  void SetUp() override {
+    FaultFixture::SetUp();
+    ASSERT_EQ(mkfifo(path().c_str(), 0600), 0);
+    fifo_ = open(path().c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    ASSERT_GE(fifo_, 0);
+  }
+  void TearDown() override {
+    if (fifo_ >= 0) close(fifo_);
+    FaultFixture::TearDown();
+  }
+  std::string path() const { return Path("command_0.err"); }
+  void Fill() const {
+    const std::string page(4096, '.');
+    while (write(fifo_, page.data(), page.size()) > 0) {
+    }
+    while (write(fifo_, page.data(), 1) > 0) {
+    }
+  }
+  // Reads until `words` have come, and lets nobody wait any more.
+  bool ReadUntil(const std::string& words) {
+    std::string text;
+    char page[4096];
+    pollfd waited = {fifo_, POLLIN, 0};
+    while (text.find(words) == std::string::npos && poll(&waited, 1, 60000) > 0) {
+      const ssize_t bytes = read(fifo_, page, sizeof(page));
+      if (bytes > 0) text.append(page, static_cast<size_t>(bytes));
+    }
+    close(std::exchange(fifo_, -1));
+    std::filesystem::remove(path());
+    return text.find(words) != std::string::npos;
+  }
+
+ private:
+  int fifo_ = -1;
+};
+
+TEST_F(HeldStderrTest, ADeathIsNoticedAndToldOnceSomebodyReads) {
+  const Command run = StartRun(WriteCountingJob(kRecords));
+  ASSERT_TRUE(WaitForCuts(1));
+  Fill();
+  Signal("embedding_ps", 1, SIGKILL);
+  EXPECT_TRUE(WaitForGenerations(2)) << "the launcher waits for the reader";
+  EXPECT_TRUE(ReadUntil("was killed by signal 9 (Killed)"));
+  ExpectFinished(WaitFor(run, kSecondsToEnd), kRecords);
+  EXPECT_EQ(Generations(), 2);
 }
 
 }  // namespace

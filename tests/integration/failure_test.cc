@@ -18,7 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr double kSecondsToEnd = 60;
 
@@ -109,6 +111,21 @@ INSTANTIATE_TEST_SUITE_P(EachRole, KillTest,
                          ::testing::Values("coordinator", "data_loader", "embedding_worker",
                                            "embedding_ps", "nn_worker"),
                          [](const auto& info) { return std::string(info.param); });
+
+// One that stands still cannot end by itself.
+TEST_F(FailureTest, NoProcessIsLeftWhenTheCommandHasEnded) {
+  const Command command = StartEndlessRun();
+  const pid_t still = ProcessOf("data_loader", 0), killed = ProcessOf("nn_worker", 0);
+  ASSERT_GT(still, 0);
+  ASSERT_GT(killed, 0);
+  ASSERT_THAT(RoleProcesses(Path("run")), Contains(still));
+  SendSignal(still, SIGSTOP);
+  SendSignal(killed, SIGKILL);
+  const CommandEnd end = WaitFor(command, kSecondsToEnd);
+  EXPECT_EQ(end.exit_code, 1);
+  EXPECT_THAT(end.err, HasSubstr("the job failed: nn_worker 0 was killed by signal 9"));
+  EXPECT_THAT(RoleProcesses(Path("run")), IsEmpty());
+}
 
 class TerminatedRoleTest : public FailureTest, public ::testing::WithParamInterface<const char*> {};
 

@@ -62,6 +62,15 @@ void History::OnAbandoned(const std::string& cut) {
   if (IsCommitted(cut)) violated_(absl::StrCat(cut, " is committed and is called abandoned"));
 }
 
+void History::OnRuns(uint64_t generation) {
+  if (generation < runs_) return;  // its coordinator does not know of a later one yet
+  runs_ = generation;
+  const auto job = jobs_.find(generation);
+  job_that_runs_.reset();
+  if (job != jobs_.end()) job_that_runs_ = job->second;
+  CheckRuns();
+}
+
 const SimTraining::State& History::StateOf(const std::string& cut) const {
   const auto state = marked_.find(cut);
   CHECK(state != marked_.end()) << cut << " was never marked";
@@ -97,6 +106,7 @@ void History::OnLog(const std::vector<RunLogEntry>& entries, bool acknowledged, 
     Read(known);
   }
   power_was_lost_ = false;
+  CheckRuns();
   if (!acknowledged) return;
   acknowledged_ = std::move(log);
   acknowledged_compacted_ = compacted;
@@ -188,6 +198,15 @@ void History::CheckLeftOut(const CutEntry& cut, const std::vector<RunLogEntry>& 
     return;
   }
   violated_(absl::StrCat("the compacted log has no ", cut.cut(), ", which is still asked for"));
+}
+
+// Otherwise the job could be dropped as one that has not trained.
+void History::CheckRuns() {
+  if (ran_ >= runs_ || !job_that_runs_.has_value()) return;
+  const auto job = jobs_.find(ran_);
+  if (job != jobs_.end() && IsSame(job->second, *job_that_runs_)) return;
+  violated_(absl::StrCat("members were told that generation ", runs_,
+                         " runs, and the log does not show that its job has run"));
 }
 
 void History::Read(const Known& known) {

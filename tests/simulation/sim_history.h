@@ -13,6 +13,8 @@
 //                     - a generation has the job of the one before, unless somebody changed it;
 //                       after DROPPED, which only a failure that no restart cures may cause, that
 //                       of the last that ran;
+//                     - once members were told that a generation runs, the log shows that it, a
+//                       later one, or one with the same job has run;
 //                     - a cut is of the newest generation, was marked, and is in the log once;
 //                     - no cut is there that the coordinator has called abandoned, and none that
 //                       was committed after the end of its generation had been told;
@@ -71,6 +73,8 @@ class History {
   // generation is over. The cut, and later cuts of the generation, must never be in the log.
   void OnAbandoned(const std::string& cut);
   void OnEnded(uint64_t generation) { ended_.insert(generation); }
+  // A member was told that the generation runs. Call after OnLog.
+  void OnRuns(uint64_t generation);
   // A member of the generation has failed before the generation ran, as it would in any other
   // generation of this job.
   void OnCannotBegin(uint64_t generation) { cannot_begin_.insert(generation); }
@@ -111,6 +115,7 @@ class History {
   // `kept`.
   void CheckCompacted(const std::vector<RunLogEntry>& before, const std::vector<RunLogEntry>& kept);
   void CheckLeftOut(const CutEntry& cut, const std::vector<RunLogEntry>& before);
+  void CheckRuns();
   void Read(const Known& known);
   void ReadGeneration(const GenerationEntry& entry);
   void CheckJob(const GenerationEntry& entry);
@@ -131,6 +136,8 @@ class History {
   std::map<std::string, bool> checked_;  // cuts
   std::set<std::string> abandoned_;      // cuts
   std::set<uint64_t> ended_;             // generations
+  uint64_t runs_ = 0;                    // the last generation whose members were told so
+  absl::optional<JobConfig> job_that_runs_;
   // State of the last reading of the log.
   uint64_t generation_ = 0;
   bool is_kept_ = false;                // whether a COMPACTED entry holds the entry that is read

@@ -166,6 +166,38 @@ TEST_F(HistoryTest, SeesACutThatWasCommittedAfterTheEndOfItsGenerationWasTold) {
   EXPECT_EQ(ViolationsOf({GenerationOf(1, ""), CutOf(1, "a", 7), CutOf(1, "c", 7)}).size(), 1u);
 }
 
+TEST_F(HistoryTest, SeesAGenerationThatRunsBeforeTheLogShowsThatItsJobHasRun) {
+  const auto with_job = [](uint64_t generation, const std::string& job) {
+    RunLogEntry entry = GenerationOf(generation, "");
+    entry.mutable_generation()->set_began(BEGAN_RESUME);
+    entry.mutable_generation()->mutable_job()->set_name(job);
+    return entry;
+  };
+  const auto running = [](uint64_t generation) {
+    RunLogEntry entry;
+    entry.mutable_running()->set_generation(generation);
+    return entry;
+  };
+  std::vector<RunLogEntry> log = {with_job(1, "first")};
+  ASSERT_THAT(ViolationsOf(log), testing::IsEmpty());
+  history_.OnRuns(1);
+  EXPECT_EQ(violations_.size(), 1u);
+  EXPECT_EQ(ViolationsOf(log).size(), 1u) << "it stays so";
+  log.push_back(running(1));
+  log.push_back(with_job(2, "first"));
+  ASSERT_THAT(ViolationsOf(log), testing::IsEmpty());
+  history_.OnRuns(2);
+  EXPECT_THAT(violations_, testing::IsEmpty()) << "it is the same job";
+  log.push_back(with_job(3, "other"));
+  ASSERT_THAT(ViolationsOf(log), testing::IsEmpty());
+  history_.OnRuns(3);
+  EXPECT_EQ(violations_.size(), 1u);
+  log.push_back(running(3));
+  EXPECT_THAT(ViolationsOf(log), testing::IsEmpty());
+  history_.OnRuns(1);
+  EXPECT_THAT(violations_, testing::IsEmpty()) << "its coordinator was held up";
+}
+
 TEST_F(HistoryTest, SeesACompactionThatLeavesOutWhatIsStillAskedFor) {
   history_.OnMark("c", state_);
   RunLogEntry job = GenerationOf(2, "a");

@@ -75,6 +75,7 @@ void CoordinatorWatch::OnCommitAnswer(const std::string& cut, const rpc::Message
 }
 
 void CoordinatorWatch::OnState(RunState state) {
+  if (state == RUNNING && !std::exchange(runs_, true)) events_.runs();
   const bool goes_on = state == STARTING || state == RUNNING;
   if (!goes_on && !std::exchange(ended_, true)) events_.ended();
 }

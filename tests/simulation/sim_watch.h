@@ -62,6 +62,8 @@ class CoordinatorWatch final : public rpc::Handler {
     // Somebody may rely on the log: `cut` is committed, or, if that is empty, the run has finished.
     std::function<void(const std::string& cut)> acknowledged;
     std::function<void(const std::string& cut)> abandoned;  // it is not in the log
+    // Called once, when a member is told that the generation runs, so that it may train.
+    std::function<void()> runs;
     // Called once, when a member is told of the generation's end. The end is then in effect: in one
     // thread no entry is being appended meanwhile.
     std::function<void()> ended;
@@ -80,6 +82,7 @@ class CoordinatorWatch final : public rpc::Handler {
   rpc::Handler* const coordinator_;
   SimProcess* const process_;
   const Events events_;
+  bool runs_ = false;
   bool ended_ = false;
 };
 

@@ -247,6 +247,10 @@ class World {
       }
     };
     told.abandoned = [this](const std::string& cut) { history_.OnAbandoned(cut); };
+    told.runs = [this, generation] {
+      TakeUnacknowledgedLog("when a generation runs");
+      history_.OnRuns(generation);
+    };
     told.ended = [this, generation] {
       TakeUnacknowledgedLog("at the end of a generation");
       history_.OnEnded(generation);

@@ -85,6 +85,11 @@ absl::StatusOr<std::string> GoBack(const absl::Status& started, const JobConfig&
   return absl::StrCat("the change of the job is dropped: ", change, "\n  ", started.message());
 }
 
+std::string DroppedText(const DroppedEntry& dropped) {
+  return absl::StrCat("the change of the job is dropped: ", dropped.change(), "\n  ",
+                      dropped.ended().text());
+}
+
 std::string BeginningText(const RunProgress& progress) {
   if (!progress.cut.has_value()) return "the beginning";
   return absl::StrCat("step ", CountText(progress.cut->step()), " (", progress.cut->cut(), ")");

@@ -45,6 +45,9 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir);
 absl::StatusOr<std::string> GoBack(const absl::Status& started, const JobConfig& job,
                                    RunProgress* progress);
 
+// Which change of the job was dropped, and why, in two lines.
+std::string DroppedText(const DroppedEntry& dropped);
+
 // "step 1,200 (cut_0001_000004)", or "the beginning".
 std::string BeginningText(const RunProgress& progress);
 

@@ -108,6 +108,8 @@ constexpr Fault kFaults[] = {
     {Plant::kJobForgotten, Fault::kAll, "a compacted log has lost the jobs of its cuts", true},
     {Plant::kCompactedNotSynced, Fault::kAll,
      "files are removed before the entry that stands for them is durable", true},
+    {Plant::kRunsBeforeLogged, Fault::kAll,
+     "members are told that a job runs before the log shows it", true},
     {Plant::kKillDropsChange, Fault::kAll, "a death while a size begins undoes it", true},
     {Plant::kDroppedLost, Fault::kAll, "a size that cannot begin is tried again and again", true},
 };

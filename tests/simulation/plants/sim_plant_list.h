@@ -99,6 +99,7 @@ enum class Plant {
   kCutForgotten,
   kJobForgotten,
   kCompactedNotSynced,
+  kRunsBeforeLogged,
   kKillDropsChange,
   kDroppedLost,
 };

@@ -193,6 +193,7 @@ rpc::Handler* Planting::BeforeCoordinator(rpc::Handler* engine, const std::strin
   if (plant_ == Plant::kEndsInCommit) {
     return Keep(NewUnguardedCommits(engine, run_dir, disk, loop_));
   }
+  if (plant_ == Plant::kRunsBeforeLogged) return Keep(NewEarlyRunning(engine));
   if (plant_ == Plant::kMembersToldOnce) return Keep(NewMembersToldOnce(engine));
   if (plant_ == Plant::kEndedCallsAreOwn) return Keep(NewEndedRegistrations(engine));
   if (plant_ == Plant::kZombiesLease) {

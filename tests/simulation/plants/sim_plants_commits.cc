@@ -1,12 +1,14 @@
 #include "tests/simulation/plants/sim_plants_commits.h"
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/string_view.h"
 #include "common/base/check.h"
 #include "common/checkpoint/job_of_run.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/order_fingerprint.h"
 #include "common/checkpoint/run_log.h"
 #include "proto/control.pb.h"
 #include "tests/simulation/plants/sim_plants_messages.h"
@@ -20,6 +22,8 @@ constexpr uint64_t kWriter = 77;  // names drafts
 
 constexpr absl::string_view kCommitPath = "/satrap.Coordinator/CommitCut";
 constexpr absl::string_view kHeartbeatPath = "/satrap.Coordinator/Heartbeat";
+constexpr absl::string_view kRegisterPath = "/satrap.Coordinator/Register";
+constexpr absl::string_view kFixSplitsPath = "/satrap.Coordinator/FixSplits";
 constexpr absl::string_view kFailPath = "/satrap.Coordinator/Fail";
 
 bool IsEnd(RunState state) { return state != STARTING && state != RUNNING; }
@@ -108,12 +112,77 @@ class UnguardedCommits final : public rpc::Handler {
   std::map<std::string, RunLog> logs_;  // by cut: as it was when the commit came
 };
 
+class EarlyRunning final : public rpc::Handler {
+ public:
+  explicit EarlyRunning(rpc::Handler* coordinator) : coordinator_(coordinator) {}
+
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    const absl::string_view path = method.path;
+    RegisterRequest registration;
+    HeartbeatRequest beat;
+    if (path == kRegisterPath) CHECK(registration.ParseFromString(request.header));
+    if (path == kHeartbeatPath) CHECK(beat.ParseFromString(request.header));
+    coordinator_->Handle(
+        method, std::move(request),
+        [this, path, registration = std::move(registration), is_ready = beat.ready(),
+         from = MemberId(beat.role(), beat.index()),
+         respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
+          if (answer.ok() && path == kRegisterPath) OnRegistered(registration.member(), *answer);
+          if (answer.ok() && path == kFixSplitsPath) OnFixed(*answer);
+          if (answer.ok() && path == kHeartbeatPath) {
+            if (is_ready) ready_.insert(from);
+            Hasten(&*answer);
+          }
+          respond(std::move(answer));
+        });
+  }
+
+ private:
+  using MemberId = std::pair<Role, uint32_t>;
+
+  void OnRegistered(const Member& member, const rpc::Message& message) {
+    RegisterAnswer answer;
+    CHECK(answer.ParseFromString(message.header));
+    if (answer.wait()) return;
+    job_ = answer.job();
+    members_[MemberId(member.role(), member.index())] = member;
+  }
+
+  void OnFixed(const rpc::Message& message) {
+    FixSplitsAnswer answer;
+    CHECK(answer.ParseFromString(message.header));
+    order_fingerprint_ = OrderFingerprint(job_, answer.splits());
+  }
+
+  void Hasten(rpc::Message* message) const {
+    HeartbeatAnswer answer;
+    CHECK(answer.ParseFromString(message->header));
+    const int all = job_.data_loader().replicas() + job_.embedding_worker().replicas() +
+                    job_.embedding_ps().replicas() + job_.nn_worker().replicas();
+    if (answer.state() != STARTING || ready_.size() < static_cast<size_t>(all)) return;
+    answer.set_state(RUNNING);
+    answer.set_order_fingerprint(order_fingerprint_);
+    for (const auto& [id, member] : members_) *answer.add_members() = member;
+    message->header = answer.SerializeAsString();
+  }
+
+  rpc::Handler* const coordinator_;
+  JobConfig job_;
+  uint64_t order_fingerprint_ = 0;
+  std::map<MemberId, Member> members_;
+  std::set<MemberId> ready_;
+};
+
 }  // namespace
 
 std::unique_ptr<rpc::Handler> NewUnguardedCommits(rpc::Handler* coordinator,
                                                   const std::string& run_dir, FileSystem* disk,
                                                   SimLoop* loop) {
   return std::make_unique<UnguardedCommits>(coordinator, run_dir, disk, loop);
+}
+
+std::unique_ptr<rpc::Handler> NewEarlyRunning(rpc::Handler* coordinator) {
+  return std::make_unique<EarlyRunning>(coordinator);
 }
 
 void DropUnprovenChange(const std::string& run_dir, FileSystem* disk) {

@@ -21,6 +21,10 @@ std::unique_ptr<rpc::Handler> NewUnguardedCommits(rpc::Handler* coordinator,
                                                   const std::string& run_dir, FileSystem* disk,
                                                   SimLoop* loop);
 
+// A coordinator that tells members that the generation runs as soon as the last one is ready,
+// whether or not the engine says so yet.
+std::unique_ptr<rpc::Handler> NewEarlyRunning(rpc::Handler* coordinator);
+
 // Says in the log that the job of the newest generation is dropped, whatever ended that generation,
 // if it has not run and its job is another one than that of the last generation that has.
 void DropUnprovenChange(const std::string& run_dir, FileSystem* disk);

@@ -1,0 +1,86 @@
+#include "deploy/cli/kept_data_warnings.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checked_text.h"
+#include "common/thread/clock.h"
+
+namespace satrap {
+namespace {
+
+absl::Status Replace(const std::string& path, const LoaderProgress& kept, FileSystem* disk) {
+  const std::string draft = path + ".partial";
+  RETURN_IF_ERROR(WriteCheckedText(draft, kept, disk));
+  RETURN_IF_ERROR(disk->Rename(draft, path));
+  return disk->SyncFolder(path.substr(0, path.rfind('/')));
+}
+
+}  // namespace
+
+struct KeptDataWarnings::Saved {
+  Mutex mutex;
+  uint64_t version GUARDED_BY(mutex) = 0;
+  absl::Status last GUARDED_BY(mutex);  // of the last attempt
+};
+
+KeptDataWarnings::KeptDataWarnings(const std::string& run_dir, bool has_begun, FileSystem* disk)
+    : path_(run_dir + kDataWarningsFile),
+      disk_(disk),
+      saved_(std::make_shared<Saved>()),
+      thread_(/*most=*/1) {
+  LoaderProgress kept;
+  const absl::Status read = ReadCheckedText(path_, disk_, &kept);
+  if (!read.ok()) {
+    if (!absl::IsNotFound(read)) problem_ = read;
+    // The file is damaged, or an earlier build has begun the run.
+    if (has_begun) warnings_ = DataWarnings(/*since_begin=*/false);
+    return;
+  }
+  warnings_.Restore(kept);
+  if (kept.labels_size() == 0) return;
+  // On a full disk a file can still be removed. Then this command's successor does not know the
+  // warnings, either, which is better than that it takes these labels for all.
+  if (!Replace(path_, warnings_.Kept(), disk_).ok()) disk_->Remove(path_).IgnoreError();
+}
+
+std::vector<std::string> KeptDataWarnings::TakeNew(const StatusAnswer& status) {
+  std::vector<std::string> fresh = warnings_.TakeNew(status);
+  if (!fresh.empty()) ++version_;
+  Save(warnings_.Kept());
+  return fresh;
+}
+
+absl::Status KeptDataWarnings::Close(bool at_end, int64_t timeout_ms) {
+  const int64_t deadline_ms = MonotonicMs() + timeout_ms;
+  const auto await = [&] {
+    return thread_.Await(std::max<int64_t>(deadline_ms - MonotonicMs(), 0));
+  };
+  const absl::Status late = absl::DeadlineExceededError(
+      absl::StrCat(path_, ": it was not written within ", timeout_ms, " ms; does the disk hang?"));
+  if (!await()) return late;
+  if (at_end) ++version_;
+  Save(at_end ? warnings_.KeptAtEnd() : warnings_.Kept());
+  if (!await()) return late;
+  MutexLock lock(&saved_->mutex);
+  return saved_->version == version_ ? absl::OkStatus() : saved_->last;
+}
+
+void KeptDataWarnings::Save(LoaderProgress kept) {
+  {
+    MutexLock lock(&saved_->mutex);
+    if (saved_->version == version_) return;
+  }
+  // If the thread is busy, or cannot be started, the next call posts what there is then.
+  thread_.Post(
+      [path = path_, disk = disk_, saved = saved_, version = version_, kept = std::move(kept)] {
+        absl::Status written = Replace(path, kept, disk);
+        MutexLock lock(&saved->mutex);
+        if (written.ok()) saved->version = version;
+        saved->last = std::move(written);
+      });
+}
+
+}  // namespace satrap
