@@ -79,7 +79,6 @@ bool PartitionWatch::Await() {
 }
 
 bool PartitionWatch::Query() {
-  queries_.fetch_add(1, std::memory_order_relaxed);
   TopicPartitions list(partitions_.size());
   for (const KafkaPartition& partition : partitions_) list.Add(partition, RD_KAFKA_OFFSET_END);
   const rd_kafka_resp_err_t error =
