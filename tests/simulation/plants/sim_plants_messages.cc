@@ -169,10 +169,11 @@ ChannelsHook MisanswerPushes(bool out_of_order) {
   };
 }
 
-// Asks for another rank's part of each ordered step.
+// Asks for the next rank's part of each ordered step.
 class OtherPartRequests final : public rpc::Channel {
  public:
-  OtherPartRequests(rpc::Channel* channel, int part) : channel_(channel), part_(part) {}
+  OtherPartRequests(const Site& rank, rpc::Channel* channel)
+      : channel_(channel), part_((rank.index + 1) % rank.shape->ranks) {}
 
   void Call(const rpc::Method& method, rpc::Message request, int64_t timeout_ms,
             rpc::Callback done) override {
@@ -190,14 +191,33 @@ class OtherPartRequests final : public rpc::Channel {
   const int part_;
 };
 
-std::vector<std::unique_ptr<rpc::Channel>> RequestOtherParts(
-    const Site& rank, const std::vector<rpc::Channel*>& channels) {
-  std::vector<std::unique_ptr<rpc::Channel>> made;
-  for (rpc::Channel* channel : channels) {
-    made.push_back(
-        std::make_unique<OtherPartRequests>(channel, (rank.index + 1) % rank.shape->ranks));
+// Answers the last rank's pushes and does not send them.
+class DroppedPushes final : public rpc::Channel {
+ public:
+  DroppedPushes(const Site& rank, rpc::Channel* channel) : rank_(rank), channel_(channel) {}
+
+  void Call(const rpc::Method& method, rpc::Message request, int64_t timeout_ms,
+            rpc::Callback done) override {
+    if (!rank_.is_last || !(method == rpc::kPushGradients)) {
+      return channel_->Call(method, std::move(request), timeout_ms, std::move(done));
+    }
+    rank_.loop->Post([done = std::move(done)]() mutable { done(DoneMessage()); });
   }
-  return made;
+
+ private:
+  const Site rank_;
+  rpc::Channel* const channel_;
+};
+
+template <typename Planted>
+ChannelsHook Through() {
+  return [](const Site& rank, const std::vector<rpc::Channel*>& channels) {
+    std::vector<std::unique_ptr<rpc::Channel>> made;
+    for (rpc::Channel* channel : channels) {
+      made.push_back(std::make_unique<Planted>(rank, channel));
+    }
+    return made;
+  };
 }
 
 HandlerHook SetTraining(bool training) {
@@ -277,6 +297,7 @@ std::vector<Fault> MessageFaults() {
       {.says = "a permit returns before the push is answered",
        .worlds = Fault::kHybrid,
        .channels = MisanswerPushes(/*out_of_order=*/false)},
+      {.says = "a rank's push is answered and never sent", .channels = Through<DroppedPushes>()},
       {.says = "permits return out of order",
        .worlds = Fault::kHybrid,
        .channels = MisanswerPushes(/*out_of_order=*/true)},
@@ -305,7 +326,7 @@ std::vector<Fault> MessageFaults() {
        .before_ps = Before<Swallower>(rpc::kLoadTables)},
       {.says = "each rank asks for the next rank's part",
        .worlds = Fault::kSync,
-       .channels = RequestOtherParts},
+       .channels = Through<OtherPartRequests>()},
       {.says = "a step is not clipped at one of the PSs",
        .worlds = Fault::kSync,
        .before_ps = AtLast(Before<Editor<ApplyStepHeader>>(
