@@ -14,7 +14,9 @@ absl::StatusOr<std::vector<TableLookup>> DecodeLookup(const LookupHeader& header
                                                       int64_t max_answer_bytes) {
   std::vector<TableLookup> tables;
   RequestTables named(&ownership);
-  uint64_t answer_bytes = 0;
+  // Laid out as PsEngine::Lookup does it, but never allocated.
+  rpc::PayloadBuilder answer;
+  Section unused;
   for (const TableKeys& from : header.tables()) {
     TableLookup table;
     ASSIGN_OR_RETURN(table.table, named.AddTable(from.table()));
@@ -24,13 +26,14 @@ absl::StatusOr<std::vector<TableLookup>> DecodeLookup(const LookupHeader& header
     RETURN_IF_ERROR(ownership.CheckOwned(table.keys));
     // Cannot overflow: num_keys is bounded by the payload, row_values by the limits of a job.
     const auto row_values = static_cast<uint64_t>(ownership.tables[table.table].row_values);
-    answer_bytes += from.num_keys() * row_values * rpc::WireValueBytes(answer_dtype);
+    answer.Reserve(answer_dtype, from.num_keys() * row_values, &unused);
+    answer.Reserve<uint8_t>((from.num_keys() + 7) / 8, &unused);
     tables.push_back(table);
   }
   RETURN_IF_ERROR(named.CheckSectionsDisjoint());
-  if (answer_bytes > static_cast<uint64_t>(max_answer_bytes)) {
+  if (answer.size_bytes() > static_cast<uint64_t>(max_answer_bytes)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("tables.num_keys: the rows asked for have ", answer_bytes,
+        absl::StrCat("tables.num_keys: the rows asked for have ", answer.size_bytes(),
                      " bytes, but a message can have at most ", max_answer_bytes,
                      ": raise nn_worker.replicas, or lower global_batch_size"));
   }

@@ -23,7 +23,8 @@ struct TableLookup {
 
 // The tables and keys of a Lookup, in the order of the request. Checks everything before the answer
 // is allocated, its size included: rows are wider than keys, so a small request can ask for a huge
-// answer. INVALID_ARGUMENT names the field.
+// answer. The size is that of the payload: values, presence bits and the bytes that align them.
+// INVALID_ARGUMENT names the field.
 absl::StatusOr<std::vector<TableLookup>> DecodeLookup(const LookupHeader& header,
                                                       const Buffer& payload,
                                                       const TableOwnership& ownership,

@@ -83,14 +83,17 @@ TEST(DecodedLookupTest, EmptySectionsOverlapNothing) {
 
 TEST(DecodedLookupTest, TheAnswerIsBoundedBeforeItIsAllocated) {
   const LookupCall call;
-  constexpr int64_t kBytes = 2 * 3 * 4 + 2 * 16 * 4;
+  // Each table has a section of values and one of presence bits, and each section begins at a
+  // multiple of 64 bytes. The values of two rows have 2 * 3 * 4 and 2 * 16 * 4 bytes.
+  constexpr int64_t kBytes = (64 + 64) + (128 + 1);
   EXPECT_TRUE(call.Decode(F32, kBytes).ok());
-  EXPECT_TRUE(call.Decode(F16, kBytes / 2).ok());
+  EXPECT_TRUE(call.Decode(F16, kBytes - 64).ok());
+  EXPECT_FALSE(call.Decode(F16, kBytes - 65).ok());
   const absl::Status status = call.Decode(F32, kBytes - 1).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(
       status.message(),
-      "tables.num_keys: the rows asked for have 152 bytes, but a message can have at most 151: "
+      "tables.num_keys: the rows asked for have 257 bytes, but a message can have at most 256: "
       "raise nn_worker.replicas, or lower global_batch_size");
 }
 

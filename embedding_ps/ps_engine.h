@@ -1,19 +1,19 @@
 // The PsEngine serves the rows of the partitions that one embedding PS owns: Lookup and Update for
 // embedding workers, cuts, loads and TableStats for rank 0. docs/consistency.md has the rules.
 //
-//   Lookup  window of the embedding worker -> (executor) values of rows; absent rows give their
-//           initial value (training) or zeros. Never changes a table.
-//   Update  window of the rank ->
+//   Lookup  answer window of the embedding worker -> (executor) values of rows; absent rows give
+//           their initial value (training) or zeros. Never changes a table.
+//   Update  answer window of the rank ->
 //             unordered: applied as it comes (executor), then answered
 //             ordered: collected; when all parts of the step are there, they are summed in part
 //                      order and applied (executor), then all are answered. With
 //                      gradient_clip_norm they are answered with squares first, and ApplyStep, in
-//                      another window of the rank, applies the step (executor)
-//   BeginCut  window of rank 0 -> (executor) marks all rows, which are then written in the
+//                      another answer window of the rank, applies the step (executor)
+//   BeginCut  answer window of rank 0 -> (executor) marks all rows, which are then written in the
 //           background (PsCuts). Refused with FAILED_PRECONDITION while an Update is open, and once
 //           the tables were restored. With hold_updates Updates wait until the rows are written.
-//   AwaitCut, AbandonCut  windows of rank 0 -> answered when the cut has ended
-//   LoadTables  window of rank 0 -> (disk executor) replaces all rows. Refused with
+//   AwaitCut, AbandonCut  answer windows of rank 0 -> answered when the cut has ended
+//   LoadTables  answer window of rank 0 -> (disk executor) replaces all rows. Refused with
 //           FAILED_PRECONDITION while Updates are open. An Update that arrives during a load, or
 //           after one that left no rows, is refused with INVALID_ARGUMENT. If anything was done
 //           with the tables before, they are restored, for an evaluation of other rows.

@@ -110,7 +110,7 @@ EmbeddingWorkerEngine::EmbeddingWorkerEngine(const JobConfig& job, Options optio
 
 void EmbeddingWorkerEngine::Handle(const rpc::Method& method, rpc::Message request,
                                    rpc::Callback respond) {
-  // Runs `run` for a call that its window admits.
+  // Runs `run` for a call that its answer window admits.
   const auto running = [this](auto run) {
     return [this, run](const rpc::PendingAnswer& call, auto header, Buffer payload) {
       (this->*run)(call, std::move(header), std::move(payload));

@@ -3,10 +3,10 @@
 // gradients into updates (PushGradients) or releases it (Ack). docs/consistency.md has the rules,
 // stream_queue.h the order of parts.
 //
-//   PutBatch       window -> plan * -> StreamQueue: accepted, or held while the queue is full
-//   NextBatch      window -> StreamQueue: a part, or waiting -> Lookup to the PSs * -> answer *
-//   PushGradients  window -> sums by key along the part's plan * -> Update to the PSs -> answer
-//   Ack            window -> answer
+//   PutBatch       answer window -> plan * -> StreamQueue: accepted, or held while it is full
+//   NextBatch      answer window -> StreamQueue: a part, or waiting -> Lookup to PSs * -> answer *
+//   PushGradients  answer window -> sums by key along the part's plan * -> Update to PSs -> answer
+//   Ack            answer window -> answer
 //
 // Steps with a star are tasks of the executor; the others run on the thread that delivers the call.
 // Everything the engine holds is bounded: accepted parts by queue_capacity_parts; held parts by the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -16,6 +17,11 @@ constexpr char kNoteTag[] = {static_cast<char>(0xc0), 0x3e};
 }  // namespace
 
 uint64_t BytesOf(const Message& message) { return message.header.size() + message.payload.size(); }
+
+uint64_t StatedBytes(uint64_t header_bytes, uint64_t payload_bytes) {
+  const uint64_t left = std::numeric_limits<uint64_t>::max() - header_bytes;
+  return header_bytes + std::min(payload_bytes, left);
+}
 
 absl::Status CheckMessageSize(absl::string_view kind, const Method& method, uint64_t bytes,
                               int64_t largest_bytes) {
@@ -57,28 +63,6 @@ Message NoteOf(ChunkNote::State state) {
 bool IsNote(const Message& answer) {
   return answer.header.size() > sizeof(kNoteTag) &&
          std::memcmp(answer.header.data(), kNoteTag, sizeof(kNoteTag)) == 0;
-}
-
-ChunkMemory::Share::~Share() {
-  if (memory_ == nullptr) return;
-  MutexLock lock(&memory_->mutex_);
-  memory_->taken_bytes_ -= bytes_;
-}
-
-ChunkMemory::Share ChunkMemory::Take(const std::shared_ptr<ChunkMemory>& memory, uint64_t bytes) {
-  Share share;
-  MutexLock lock(&memory->mutex_);
-  const int64_t left_bytes = memory->most_bytes_ - memory->taken_bytes_;
-  if (bytes > static_cast<uint64_t>(left_bytes)) return share;
-  share.memory_ = memory;
-  share.bytes_ = static_cast<int64_t>(bytes);
-  memory->taken_bytes_ += share.bytes_;
-  return share;
-}
-
-int64_t ChunkMemory::taken_bytes() const {
-  MutexLock lock(&mutex_);
-  return taken_bytes_;
 }
 
 ChunkJoiner::ChunkJoiner(uint64_t header_bytes, uint64_t payload_bytes, ChunkMemory::Share share,

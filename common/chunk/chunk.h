@@ -1,6 +1,5 @@
-// What both ends of a chunked message share (docs/consistency.md, "Large messages"): its limits,
-// how it is cut and joined, and the memory of incomplete messages. chunked_channel.h sends large
-// requests, chunked_handler.h large answers.
+// What both ends of a chunked message share (docs/consistency.md, "Large messages"): its limits, and
+// how it is cut and joined. chunked_channel.h sends large requests, chunked_handler.h large answers.
 
 #ifndef SATRAP_COMMON_CHUNK_CHUNK_H_
 #define SATRAP_COMMON_CHUNK_CHUNK_H_
@@ -13,8 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "common/base/buffer.h"
+#include "common/chunk/chunk_memory.h"
 #include "common/rpc/rpc.h"
-#include "common/thread/mutex.h"
 #include "proto/chunk.pb.h"
 
 namespace satrap::rpc {
@@ -38,7 +37,9 @@ struct ChunkLimits {
 
 // The bytes of header and payload.
 uint64_t BytesOf(const Message& message);
-// RESOURCE_EXHAUSTED, saying what to do, if `bytes` are more than a message may have. `kind` is as
+// The sum of sizes that a peer states, or the largest uint64_t if it would be more.
+uint64_t StatedBytes(uint64_t header_bytes, uint64_t payload_bytes);
+// INVALID_ARGUMENT, saying what to do, if `bytes` are more than a message may have. `kind` is as
 // for CheckFrameSize (frame.h).
 absl::Status CheckMessageSize(absl::string_view kind, const Method& method, uint64_t bytes,
                               int64_t largest_bytes);
@@ -53,43 +54,9 @@ Message NoteOf(ChunkNote::State state);
 // Whether `answer` is a note. Looks at two bytes.
 bool IsNote(const Message& answer);
 
-// The bytes that a process's incomplete messages may take. Thread-safe.
-class ChunkMemory {
- public:
-  explicit ChunkMemory(int64_t most_bytes) : most_bytes_(most_bytes) {}
-
-  // Some of the bytes, which are given back when it is destroyed.
-  class Share {
-   public:
-    Share() = default;
-    Share(Share&& other) noexcept : memory_(std::move(other.memory_)), bytes_(other.bytes_) {}
-    Share& operator=(Share&& other) noexcept {
-      std::swap(memory_, other.memory_);
-      std::swap(bytes_, other.bytes_);
-      return *this;
-    }
-    ~Share();
-
-    // Whether it holds the bytes that were asked for.
-    explicit operator bool() const { return memory_ != nullptr; }
-
-   private:
-    friend class ChunkMemory;
-    std::shared_ptr<ChunkMemory> memory_;
-    int64_t bytes_ = 0;
-  };
-  // An empty share if fewer than `bytes` are left.
-  static Share Take(const std::shared_ptr<ChunkMemory>& memory, uint64_t bytes);
-
-  int64_t taken_bytes() const;
-
- private:
-  const int64_t most_bytes_;
-  mutable Mutex mutex_;
-  int64_t taken_bytes_ GUARDED_BY(mutex_) = 0;
-};
-
-// A message that arrives in chunks, in order. Not thread-safe.
+// A message that arrives in chunks, in order. Making and destroying it allocates and frees the
+// memory for the whole message, so neither is done under a lock that others wait for. Not
+// thread-safe.
 class ChunkJoiner {
  public:
   // `share`: for this many bytes. The payload is allocated by `allocator` unless that is null.

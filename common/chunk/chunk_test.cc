@@ -21,7 +21,7 @@ bool Equal(const Buffer& a, const Buffer& b) {
 }
 
 ChunkMemory::Share ShareOf(uint64_t bytes) {
-  return ChunkMemory::Take(std::make_shared<ChunkMemory>(1 << 20), bytes);
+  return ChunkMemory::Take(std::make_shared<ChunkMemory>(1 << 20, 1000), bytes, {});
 }
 
 TEST(ChunkTest, TheChunksOfAMessageJoinToIt) {
@@ -51,19 +51,12 @@ TEST(ChunkTest, AChunkThatDoesNotFitIsRefused) {
   EXPECT_EQ(joiner.next_bytes(), 5u);
 }
 
-TEST(ChunkTest, SharesAreOfOneMemoryAndReturnToIt) {
-  const auto memory = std::make_shared<ChunkMemory>(100);
-  ChunkMemory::Share first = ChunkMemory::Take(memory, 60);
-  EXPECT_TRUE(first);
-  EXPECT_FALSE(ChunkMemory::Take(memory, 41));
-  {
-    const ChunkMemory::Share second = ChunkMemory::Take(memory, 40);
-    EXPECT_TRUE(second);
-    EXPECT_EQ(memory->taken_bytes(), 100);
-  }
-  EXPECT_EQ(memory->taken_bytes(), 60);
-  first = ChunkMemory::Share();
-  EXPECT_EQ(memory->taken_bytes(), 0);
+TEST(ChunkTest, SizesThatAPeerStatesAddUpWithoutOverflow) {
+  constexpr uint64_t kMost = ~uint64_t{0};
+  EXPECT_EQ(StatedBytes(3, 4), 7u);
+  EXPECT_EQ(StatedBytes(0, kMost), kMost);
+  EXPECT_EQ(StatedBytes(2, kMost), kMost);
+  EXPECT_EQ(StatedBytes(kMost, kMost), kMost);
 }
 
 TEST(ChunkTest, AMessageBeyondTheBoundIsRefusedByNameAndCure) {

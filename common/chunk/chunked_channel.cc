@@ -5,6 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/base/check.h"
+#include "common/chunk/call_name.h"
+#include "common/rpc/sign_of_life.h"
 #include "common/rpc/timeouts.h"
 
 namespace satrap::rpc {
@@ -13,15 +17,9 @@ namespace {
 // How often a chunk is sent or asked for before the attempt ends.
 constexpr int kChunkTries = 3;
 
-// Ends the attempt with an error that shows that the peer is alive.
+// Ends the attempt after the peer has answered, just now, with nothing to go on with.
 absl::Status RepeatLater(const Method& method, absl::string_view why) {
-  return MarkAnswerBegun(absl::DeadlineExceededError(absl::StrCat(method.path, ": ", why)));
-}
-
-// The attempt's error after a chunk was lost. Earlier chunks have arrived, so a timeout is marked
-// as one with a sign of life.
-absl::Status LostAfterOthers(absl::Status lost) {
-  return absl::IsDeadlineExceeded(lost) ? MarkAnswerBegun(std::move(lost)) : lost;
+  return MarkSignOfLife(absl::UnavailableError(absl::StrCat(method.path, ": ", why)), 0);
 }
 
 }  // namespace
@@ -30,25 +28,30 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
   // One attempt of a call. Shared by the callbacks of its chunks, one at a time.
   struct Attempt {
     Method method;
+    absl::optional<CallName> call;
     Message request;
     Callback done;
     uint64_t transfer = 0;
     uint64_t sent_bytes = 0;  // the bytes that have arrived
     int losses = 0;           // of the next chunk
     int64_t timeout_ms = 0;   // of a chunk, without the time allowed for its bytes
+    // When the peer last answered a chunk of the attempt; nullopt: it has not yet.
+    absl::optional<int64_t> sign_us;
     std::unique_ptr<ChunkJoiner> answer;
   };
   using AttemptPtr = std::shared_ptr<Attempt>;
 
   Rep(Channel* channel, Options options)
-      : options(std::move(options)),
-        channel(channel),
-        next_transfer(this->options.first_transfer) {}
+      : options(std::move(options)), channel(channel), next_transfer(this->options.first_transfer) {
+    CHECK(this->options.clock != nullptr);
+  }
 
   void Begin(const Method& method, Message request, int64_t timeout_ms, Callback done) {
     auto attempt = std::make_shared<Attempt>();
     attempt->method = method;
     attempt->done = std::move(done);
+    const absl::optional<NamedCall> named = CallOf(method, request.header);
+    if (named.has_value()) attempt->call = named->name;
     // A chunk has the attempt's time, less the part for the attempt's payload, plus one for its
     // own.
     attempt->timeout_ms =
@@ -104,10 +107,7 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
   }
 
   void OnTaken(const AttemptPtr& attempt, uint64_t end_bytes, absl::StatusOr<Message> answer) {
-    if (!answer.ok()) {
-      absl::Status lost = std::move(answer).status();
-      return attempt->done(attempt->sent_bytes == 0 ? lost : LostAfterOthers(std::move(lost)));
-    }
+    if (!answer.ok()) return attempt->done(AfterSigns(*attempt, std::move(answer).status()));
     ChunkNote note;
     if (!IsNote(*answer) || !note.ParseFromString(answer->header)) {
       return attempt->done(absl::InternalError(
@@ -116,15 +116,25 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
     if (note.state() != ChunkNote::TAKEN) return OnNote(attempt, note, Buffer());
     attempt->losses = 0;
     attempt->sent_bytes = end_bytes;
+    attempt->sign_us = options.clock->NowUs();
     SendNext(attempt);
+  }
+
+  // The attempt's error after a chunk was lost, with the sign of life that earlier ones were.
+  absl::Status AfterSigns(const Attempt& attempt, absl::Status lost) const {
+    const bool is_lost = absl::IsDeadlineExceeded(lost) || absl::IsUnavailable(lost);
+    // A channel's own mark is later than ours.
+    if (!is_lost || !attempt.sign_us.has_value() || AnswerHadBegun(lost)) return lost;
+    const int64_t ago_us = options.clock->NowUs() - *attempt.sign_us;
+    // Others have arrived, so this chunk was perhaps too slow.
+    if (absl::IsDeadlineExceeded(lost)) lost = MarkAnswerBegun(std::move(lost));
+    return MarkSignOfLife(std::move(lost), ago_us);
   }
 
   // Receives the answer to the call, or to the last chunk of its request.
   void OnAnswer(const AttemptPtr& attempt, absl::StatusOr<Message> answer) {
-    if (!answer.ok() && attempt->sent_bytes > 0) {
-      return attempt->done(LostAfterOthers(std::move(answer).status()));
-    }
-    if (!answer.ok() || !IsNote(*answer)) return attempt->done(std::move(answer));
+    if (!answer.ok()) return attempt->done(AfterSigns(*attempt, std::move(answer).status()));
+    if (!IsNote(*answer)) return attempt->done(std::move(answer));
     ChunkNote note;
     if (!note.ParseFromString(answer->header)) {
       return attempt->done(absl::InternalError(
@@ -145,8 +155,8 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
             attempt->method, "the peer holds as many incomplete messages as it has room for"));
       case ChunkNote::UNKNOWN:
         // The transfer stood still until the peer dropped it, or the peer was restarted.
-        return attempt->done(absl::UnavailableError(
-            absl::StrCat(attempt->method.path, ": the peer has given up a message in chunks")));
+        return attempt->done(
+            RepeatLater(attempt->method, "the peer has given up a message in chunks"));
       case ChunkNote::TAKEN:
         break;
     }
@@ -159,11 +169,12 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
       return attempt->done(absl::InternalError(
           absl::StrCat("answer to ", attempt->method.path, " begins where none can begin")));
     }
-    const uint64_t bytes = note.header_bytes() + note.payload_bytes();
+    const uint64_t bytes = StatedBytes(note.header_bytes(), note.payload_bytes());
     const absl::Status size =
         CheckMessageSize("answer to", attempt->method, bytes, options.limits.largest_bytes);
     if (!size.ok()) return attempt->done(size);
-    ChunkMemory::Share share = ChunkMemory::Take(options.memory, bytes);
+    ChunkMemory::Share share =
+        ChunkMemory::Take(options.memory, bytes, {this, attempt->call, options.clock->NowUs()});
     if (!share) {
       return attempt->done(RepeatLater(
           attempt->method, "this process holds as many incomplete messages as it has room for"));
@@ -181,6 +192,7 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
           absl::StrCat("answer to ", attempt->method.path, ": ", added.message())));
     }
     attempt->losses = 0;
+    attempt->sign_us = options.clock->NowUs();
     if (!attempt->answer->complete()) return FetchNext(attempt);
     Message answer = attempt->answer->Take();
     attempt->answer.reset();  // before `done`, which may make the next call
@@ -205,7 +217,7 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
   }
 
   void OnFetched(const AttemptPtr& attempt, absl::StatusOr<Message> answer) {
-    if (!answer.ok()) return attempt->done(LostAfterOthers(std::move(answer).status()));
+    if (!answer.ok()) return attempt->done(AfterSigns(*attempt, std::move(answer).status()));
     ChunkNote note;
     if (!IsNote(*answer) || !note.ParseFromString(answer->header)) {
       return attempt->done(absl::InternalError(

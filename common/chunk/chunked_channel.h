@@ -5,7 +5,9 @@
 // before has arrived. A lost chunk is sent again, at most twice; then the attempt is over, and the
 // caller makes another one (common/rpc/reliable_call.h) with its own chunks. Each chunk has the
 // attempt's time, less the part for the attempt's payload, plus the time that the chunk may take.
-// That a chunk arrived is a sign of life (MarkAnswerBegun, common/rpc/rpc.h).
+// Each answer to a chunk, a refusal too, is a sign of life from when it came: an attempt that fails
+// afterwards says so (common/rpc/sign_of_life.h). Only if it fails because a later chunk took too
+// long do the next attempts get more time (MarkAnswerBegun, common/rpc/rpc.h).
 //
 // Thread-safe.
 
@@ -18,6 +20,7 @@
 #include "common/base/buffer.h"
 #include "common/chunk/chunk.h"
 #include "common/rpc/rpc.h"
+#include "common/thread/executor.h"
 
 namespace satrap::rpc {
 
@@ -32,15 +35,17 @@ class ChunkedChannel final : public Channel {
     uint64_t first_transfer = 0;
     // As EndpointOptions.payload_allocator.
     std::shared_ptr<BufferAllocator> payload_allocator;
+    // Not owned; outlives the channel.
+    const Executor* clock = nullptr;
   };
   ChunkedChannel(std::unique_ptr<Channel> channel, Options options);
   // Waits as the destructor of the wrapped channel does.
   ~ChunkedChannel() override;
 
   // As Channel::Call. A request of a bulk method that is larger than max_message_bytes goes in
-  // chunks; RESOURCE_EXHAUSTED, naming method, bytes and what to change, if it has more than
-  // largest_bytes. An attempt for which there is no room, here or at the peer, ends with a marked
-  // DEADLINE_EXCEEDED, so that it is repeated until there is room.
+  // chunks; INVALID_ARGUMENT, naming method, bytes and what to change, if it or its answer has more
+  // than largest_bytes. An attempt for which there is no room, here or at the peer, ends with
+  // UNAVAILABLE and a sign of life, so that it is repeated until there is room (chunk_memory.h).
   void Call(const Method& method, Message request, int64_t timeout_ms, Callback done) override;
 
  private:

@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "common/chunk/chunked_handler.h"
 #include "common/rpc/frame.h"
+#include "common/rpc/sign_of_life.h"
 #include "common/testing/manual_executor.h"
 #include "gtest/gtest.h"
 
@@ -50,6 +52,7 @@ class DirectChannel final : public Channel {
     EXPECT_TRUE(CheckFrameSize("request of", method, request, kFrameBytes).ok());
     const absl::Status lost = lose ? lose(sent.size()) : absl::OkStatus();
     if (!lost.ok()) return done(lost);
+    if (answer.has_value()) return done(*answer);
     handler_->Handle(method, std::move(request),
                      [done = std::move(done)](absl::StatusOr<Message> answer) mutable {
                        if (answer.ok()) {
@@ -62,6 +65,7 @@ class DirectChannel final : public Channel {
   std::vector<Method> sent;
   std::vector<int64_t> timeouts_ms;
   std::function<absl::Status(size_t)> lose;  // of call number n, from 1
+  absl::optional<Message> answer;            // instead of the handler's
 
  private:
   Handler* const handler_;
@@ -80,6 +84,7 @@ class ChunkedChannelTest : public testing::Test {
     ChunkedChannel::Options options;
     options.limits = {kFrameBytes, 2000};
     options.memory = memory_;
+    options.clock = &executor_;
     channel_ = std::make_unique<ChunkedChannel>(std::move(direct), options);
   }
 
@@ -93,8 +98,8 @@ class ChunkedChannelTest : public testing::Test {
 
   ManualExecutor executor_;
   Echo echo_;
-  const std::shared_ptr<ChunkMemory> memory_of_peer_ = std::make_shared<ChunkMemory>(4000);
-  const std::shared_ptr<ChunkMemory> memory_ = std::make_shared<ChunkMemory>(1500);
+  const std::shared_ptr<ChunkMemory> memory_of_peer_ = std::make_shared<ChunkMemory>(4000, 1000);
+  const std::shared_ptr<ChunkMemory> memory_ = std::make_shared<ChunkMemory>(1500, 1000);
   std::unique_ptr<ChunkedHandler> handler_;
   std::unique_ptr<ChunkedChannel> channel_;
   DirectChannel* wire_ = nullptr;
@@ -152,7 +157,6 @@ TEST_F(ChunkedChannelTest, AChunkThatIsLostIsSentOrAskedForAgain) {
   }
 }
 
-// Whichever chunk is lost for good, that attempt ends, but the next one succeeds.
 // The peer has the chunk, so sending it again would gain nothing, and hide that the peer is alive.
 TEST_F(ChunkedChannelTest, AChunkWhoseAnswerHasBegunToArriveIsNotSentAgain) {
   wire_->lose = [](size_t n) {
@@ -163,6 +167,7 @@ TEST_F(ChunkedChannelTest, AChunkWhoseAnswerHasBegunToArriveIsNotSentAgain) {
   EXPECT_EQ(wire_->sent.size(), 3u);
 }
 
+// Whichever chunk is lost for good, that attempt ends, but the next one succeeds.
 TEST_F(ChunkedChannelTest, AnAttemptEndsWithALossAndTheNextOneIsWhole) {
   const Message request{"header", Bytes(300)};
   ASSERT_TRUE(Call(request).ok());
@@ -190,7 +195,41 @@ TEST_F(ChunkedChannelTest, ATransferThatThePeerHasGivenUpIsRepeated) {
     if (call == 3) executor_.AdvanceBy(1000);
     return absl::OkStatus();
   };
-  EXPECT_EQ(Call({"header", Bytes(300)}).status().code(), absl::StatusCode::kUnavailable);
+  const absl::Status status = Call({"header", Bytes(300)}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(SignOfLifeAgoUs(status), 0) << "the peer has just answered";
+  EXPECT_FALSE(AnswerHadBegun(status)) << "more time would gain nothing";
+}
+
+TEST_F(ChunkedChannelTest, AChunkThatArrivedIsASignOfLifeFromThenOn) {
+  for (const bool timeout : {false, true}) {
+    // The chunks of a request, and those of an answer.
+    for (const size_t first_lost : {3, 6}) {
+      wire_->sent.clear();
+      wire_->lose = [&](size_t call) {
+        if (call < first_lost) return absl::OkStatus();
+        executor_.AdvanceBy(100);
+        return timeout ? absl::DeadlineExceededError("late") : absl::UnavailableError("broken");
+      };
+      const absl::Status status = Call({"header", Bytes(300)}).status();
+      EXPECT_EQ(wire_->sent.size(), first_lost + 2);
+      EXPECT_EQ(SignOfLifeAgoUs(status), 300) << status;
+      EXPECT_EQ(AnswerHadBegun(status), timeout) << "only then would more time help";
+    }
+  }
+  wire_->lose = [](size_t) { return absl::UnavailableError("gone"); };
+  EXPECT_EQ(SignOfLifeAgoUs(Call({"header", Bytes(300)}).status()), absl::nullopt);
+}
+
+TEST_F(ChunkedChannelTest, AnAnswerWhoseSizesOverflowIsRefused) {
+  ChunkNote note;
+  note.set_state(ChunkNote::FOLLOWS);
+  note.set_header_bytes(3);
+  note.set_payload_bytes(~uint64_t{0} - 1);
+  wire_->answer = Message{note.SerializeAsString(), Bytes(1)};
+  const absl::Status status = Call({"header", Buffer()}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_EQ(memory_->taken_bytes(), 0);
 }
 
 TEST_F(ChunkedChannelTest, AnErrorOfTheCallIsItsResult) {
@@ -201,13 +240,16 @@ TEST_F(ChunkedChannelTest, AnErrorOfTheCallIsItsResult) {
 }
 
 TEST_F(ChunkedChannelTest, WithoutRoomTheAttemptIsRepeatedLater) {
-  const ChunkMemory::Share most = ChunkMemory::Take(memory_of_peer_, 3800);
-  absl::Status status = Call({"header", Bytes(300)}).status();
-  EXPECT_TRUE(AnswerHadBegun(status)) << status;
-  const ChunkMemory::Share own = ChunkMemory::Take(memory_, 1400);
+  const ChunkMemory::Share most = ChunkMemory::Take(memory_of_peer_, 3800, {});
+  const absl::Status at_peer = Call({"header", Bytes(300)}).status();
+  const ChunkMemory::Share own = ChunkMemory::Take(memory_, 1400, {});
   echo_.answer_bytes = 500;
-  status = Call({"header", Buffer()}).status();
-  EXPECT_TRUE(AnswerHadBegun(status)) << status;
+  const absl::Status here = Call({"header", Buffer()}).status();
+  for (const absl::Status& status : {at_peer, here}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_EQ(SignOfLifeAgoUs(status), 0) << status;
+    EXPECT_FALSE(AnswerHadBegun(status)) << "the attempt was not too short: " << status;
+  }
 }
 
 TEST_F(ChunkedChannelTest, AMessageBeyondTheBoundIsRefusedBeforeItIsSent) {

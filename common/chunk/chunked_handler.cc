@@ -9,20 +9,37 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/base/status_macros.h"
+#include "common/chunk/call_name.h"
 #include "common/rpc/header.h"
 #include "common/thread/mutex.h"
 
 namespace satrap::rpc {
 
 struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
-  // Chunks are copied while holding only the lock of their own message, not the one for all.
+  // The memory of a message is allocated, filled and freed without the lock for all: a message of
+  // gigabytes would hold up the others.
   struct Incoming {
-    Method method;
+    Incoming(const Method& method, const SendChunkHeader& header, absl::optional<CallName> call,
+             ChunkMemory::Share share)
+        : method(method),
+          header_bytes(header.header_bytes()),
+          payload_bytes(header.payload_bytes()),
+          call(std::move(call)),
+          share(std::move(share)) {}
+
+    const Method method;
+    const uint64_t header_bytes;
+    const uint64_t payload_bytes;
+    const absl::optional<CallName> call;
     Mutex mutex;
-    // Null once it is complete or refused.
+    // Until the first chunk is added, which makes the joiner.
+    ChunkMemory::Share share GUARDED_BY(mutex);
     std::unique_ptr<ChunkJoiner> joiner GUARDED_BY(mutex);
+    bool ended GUARDED_BY(mutex) = false;  // complete or refused
   };
+  using IncomingPtr = std::shared_ptr<Incoming>;
   struct Outgoing {
+    absl::optional<CallName> call;
     Message answer;
     ChunkMemory::Share share;
   };
@@ -37,7 +54,8 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
         methods(methods.begin(), methods.end()),
         executor(executor),
         options(std::move(options)),
-        answer_memory(std::make_shared<ChunkMemory>(this->options.answer_bytes)),
+        answer_memory(
+            std::make_shared<ChunkMemory>(this->options.answer_bytes, this->options.deadline_us)),
         next_transfer(this->options.first_transfer) {}
 
   absl::optional<Method> Find(absl::string_view path) const {
@@ -48,30 +66,40 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
   }
 
   void Serve(const Method& method, Message request, Callback respond) {
+    absl::optional<CallName> call;
+    if (method.bulk) call = NameOf(CallOf(method, request.header));
     handler->Handle(method, std::move(request),
-                    [self = shared_from_this(), method,
+                    [self = shared_from_this(), method, call,
                      respond = std::move(respond)](absl::StatusOr<Message> answer) mutable {
                       if (answer.ok() && method.bulk &&
                           !FitsInOneFrame(method, *answer, self->options.limits)) {
-                        answer = self->HoldAnswer(method, *std::move(answer));
+                        answer = self->HoldAnswer(method, call, *std::move(answer));
                       }
                       respond(std::move(answer));
                     });
   }
 
+  static absl::optional<CallName> NameOf(const absl::optional<NamedCall>& named) {
+    return named.has_value() ? absl::make_optional(named->name) : absl::nullopt;
+  }
+
   // Returns the note that is answered instead.
-  absl::StatusOr<Message> HoldAnswer(const Method& method, Message answer) {
+  absl::StatusOr<Message> HoldAnswer(const Method& method, const absl::optional<CallName>& call,
+                                     Message answer) {
     const absl::Status size =
         CheckMessageSize("answer to", method, BytesOf(answer), options.limits.largest_bytes);
     if (!size.ok()) return size;
+    // Whoever repeats a call has given up fetching an earlier answer to it, or never heard of it.
+    if (call.has_value()) DropAnswersTo(*call);
     auto held = std::make_shared<Outgoing>();
-    held->share = ChunkMemory::Take(answer_memory, BytesOf(answer));
+    held->share = ChunkMemory::Take(answer_memory, BytesOf(answer), ClaimOf(call));
     if (!held->share) return NoteOf(ChunkNote::NO_ROOM);
     Buffer first = ChunkAt(answer, 0, options.limits);
     ChunkNote note;
     note.set_state(ChunkNote::FOLLOWS);
     note.set_header_bytes(answer.header.size());
     note.set_payload_bytes(answer.payload.size());
+    held->call = call;
     held->answer = std::move(answer);
     MutexLock lock(&mutex);
     note.set_transfer(next_transfer++);
@@ -79,23 +107,36 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     return Message{note.SerializeAsString(), std::move(first)};
   }
 
+  void DropAnswersTo(const CallName& call) {
+    std::vector<std::shared_ptr<Outgoing>> dropped;  // freed after the lock is released
+    MutexLock lock(&mutex);
+    for (auto at = outgoing.begin(); at != outgoing.end();) {
+      const auto it = at++;
+      if (!(it->second.transfer->call == call)) continue;
+      dropped.push_back(std::move(it->second.transfer));
+      outgoing.erase(it);
+    }
+  }
+
+  ChunkMemory::Claim ClaimOf(const absl::optional<CallName>& call) const {
+    return {this, call, executor->NowUs()};
+  }
+
   void TakeChunk(const Message& request, Callback respond) {
     const auto header = ParseHeader<SendChunkHeader>(request.header);
     if (!header.ok()) return respond(header.status());
-    const absl::StatusOr<std::shared_ptr<Incoming>> found = FindOrBegin(*header);
-    if (!found.ok()) return respond(found.status());
-    if (*found == nullptr) {
-      return respond(NoteOf(header->offset_bytes() == 0 ? ChunkNote::NO_ROOM : ChunkNote::UNKNOWN));
-    }
+    IncomingPtr to;
+    absl::StatusOr<ChunkNote::State> state = FindOrBegin(*header, request.payload, &to);
     absl::optional<Message> whole;
-    const absl::StatusOr<ChunkNote::State> state =
-        Join(found->get(), header->offset_bytes(), request.payload, &whole);
-    if (whole.has_value() || !state.ok()) {
-      MutexLock lock(&mutex);
-      incoming.erase(header->transfer());
+    if (to != nullptr) {
+      state = Join(to.get(), header->offset_bytes(), request.payload, &whole);
+      if (whole.has_value() || !state.ok()) {
+        MutexLock lock(&mutex);
+        incoming.erase(header->transfer());
+      }
     }
     if (whole.has_value()) {
-      Serve((*found)->method, *std::move(whole), std::move(respond));
+      Serve(to->method, *std::move(whole), std::move(respond));
     } else if (state.ok()) {
       respond(NoteOf(*state));
     } else {
@@ -103,57 +144,85 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     }
   }
 
-  // Null if there is no room for the message of a first chunk, or no transfer for a later one.
-  absl::StatusOr<std::shared_ptr<Incoming>> FindOrBegin(const SendChunkHeader& header) {
-    MutexLock lock(&mutex);
-    const auto at = incoming.find(header.transfer());
-    if (at != incoming.end()) {
-      at->second.until_us = Until();
-      return at->second.transfer;
-    }
-    if (header.offset_bytes() > 0) return nullptr;
-    ASSIGN_OR_RETURN(std::shared_ptr<Incoming> begun, BeginRequest(header));
-    if (begun != nullptr) incoming[header.transfer()] = {begun, Until()};
-    return begun;
-  }
-
-  // Null if there is no room.
-  absl::StatusOr<std::shared_ptr<Incoming>> BeginRequest(const SendChunkHeader& header) const {
+  // Sets `*to` to the message of the chunk. If there is none, and the chunk does not begin one,
+  // returns what is answered to the chunk.
+  absl::StatusOr<ChunkNote::State> FindOrBegin(const SendChunkHeader& header, const Buffer& chunk,
+                                               IncomingPtr* to) {
+    *to = Find(header.transfer());
+    if (*to != nullptr) return ChunkNote::TAKEN;
+    if (header.offset_bytes() > 0) return ChunkNote::UNKNOWN;
     const absl::optional<Method> method = Find(header.method());
     if (!method.has_value()) {
       return absl::UnimplementedError(
           absl::StrCat("nothing here takes chunks of ", header.method()));
     }
-    // Checked separately, so that their sum cannot overflow.
-    const auto largest = static_cast<uint64_t>(options.limits.largest_bytes);
-    const uint64_t bytes = std::max(header.header_bytes(), header.payload_bytes()) > largest
-                               ? std::max(header.header_bytes(), header.payload_bytes())
-                               : header.header_bytes() + header.payload_bytes();
+    const uint64_t bytes = StatedBytes(header.header_bytes(), header.payload_bytes());
     RETURN_IF_ERROR(CheckMessageSize("request of", *method, bytes, options.limits.largest_bytes));
-    ChunkMemory::Share share = ChunkMemory::Take(options.memory, bytes);
-    if (!share) return nullptr;
-    auto begun = std::make_shared<Incoming>();
-    begun->method = *method;
-    MutexLock lock(&begun->mutex);
-    begun->joiner = std::make_unique<ChunkJoiner>(header.header_bytes(), header.payload_bytes(),
-                                                  std::move(share), nullptr);
-    return begun;
+    const absl::string_view beginning(reinterpret_cast<const char*>(chunk.data()), chunk.size());
+    const absl::optional<NamedCall> named =
+        CallOf(*method, beginning.substr(0, header.header_bytes()));
+    if (named.has_value()) {
+      // The handler checks it again with the whole message. Here, so that a process of another run
+      // cannot take memory.
+      RETURN_IF_ERROR(CheckEnvelope(named->envelope, options.envelope, options.name));
+      if (!DropEarlier(named->name, header.transfer())) return ChunkNote::UNKNOWN;
+    }
+    ChunkMemory::Share share = ChunkMemory::Take(options.memory, bytes, ClaimOf(NameOf(named)));
+    if (!share) return ChunkNote::NO_ROOM;
+    auto begun = std::make_shared<Incoming>(*method, header, NameOf(named), std::move(share));
+    MutexLock lock(&mutex);
+    // A copy of this chunk may have begun it meanwhile.
+    const auto at = incoming.try_emplace(header.transfer(), Held<Incoming>{std::move(begun)}).first;
+    at->second.until_us = Until();
+    *to = at->second.transfer;
+    return ChunkNote::TAKEN;
+  }
+
+  // Null if there is no such transfer.
+  IncomingPtr Find(uint64_t transfer) {
+    MutexLock lock(&mutex);
+    const auto at = incoming.find(transfer);
+    if (at == incoming.end()) return nullptr;
+    at->second.until_us = Until();
+    return at->second.transfer;
+  }
+
+  // Drops the chunks of attempts of the call that were made before `transfer`. False if that is not
+  // the call's newest attempt itself: then it is a late copy, and its sender has given it up.
+  bool DropEarlier(const CallName& call, uint64_t transfer) {
+    std::vector<IncomingPtr> dropped;  // freed after the lock is released
+    MutexLock lock(&mutex);
+    for (auto at = incoming.begin(); at != incoming.end();) {
+      const auto it = at++;
+      if (!(it->second.transfer->call == call)) continue;
+      if (it->first == transfer) continue;  // a copy of its first chunk has come meanwhile
+      // One sender's transfers are numbered upwards. The difference also holds where they wrap.
+      if (static_cast<int64_t>(transfer - it->first) < 0) return false;
+      dropped.push_back(std::move(it->second.transfer));
+      incoming.erase(it);
+    }
+    return true;
   }
 
   // Sets `*whole` when the chunk completes the message, and frees the message's share: it is then
   // like any other message.
-  static absl::StatusOr<ChunkNote::State> Join(Incoming* to, uint64_t offset_bytes,
-                                               const Buffer& chunk,
-                                               absl::optional<Message>* whole) {
+  absl::StatusOr<ChunkNote::State> Join(Incoming* to, uint64_t offset_bytes, const Buffer& chunk,
+                                        absl::optional<Message>* whole) const {
+    std::unique_ptr<ChunkJoiner> ended;  // freed after the lock is released
     MutexLock lock(&to->mutex);
-    if (to->joiner == nullptr) return ChunkNote::UNKNOWN;
+    if (to->ended) return ChunkNote::UNKNOWN;
+    if (to->joiner == nullptr) {
+      to->joiner = std::make_unique<ChunkJoiner>(to->header_bytes, to->payload_bytes,
+                                                 std::move(to->share), options.payload_allocator);
+    }
     const uint64_t next_bytes = to->joiner->next_bytes();
     if (offset_bytes < next_bytes) return ChunkNote::TAKEN;  // repeated
     if (offset_bytes > next_bytes) return ChunkNote::UNKNOWN;
     const absl::Status added = to->joiner->Add(chunk);
     if (added.ok() && !to->joiner->complete()) return ChunkNote::TAKEN;
     if (added.ok()) *whole = to->joiner->Take();
-    to->joiner.reset();
+    ended = std::move(to->joiner);
+    to->ended = true;
     if (!added.ok()) return added;
     return ChunkNote::TAKEN;
   }
@@ -198,6 +267,8 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
   }
 
   void GiveUpOld() {
+    // Freed after the lock is released.
+    std::vector<std::shared_ptr<void>> dropped;
     MutexLock lock(&mutex);
     timer_set = false;
     const int64_t now_us = executor->NowUs();
@@ -206,6 +277,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
       for (auto at = transfers->begin(); at != transfers->end();) {
         const auto it = at++;
         if (it->second.until_us <= now_us) {
+          dropped.push_back(std::move(it->second.transfer));
           transfers->erase(it);
         } else {
           next_us = std::min(next_us, it->second.until_us);

@@ -12,8 +12,14 @@
 // it kept, or runs a Lookup again, and that answer is a transfer of its own.
 //
 // Bounds: the process's incomplete requests and incomplete answers together take at most what
-// `memory` has, and answers to be fetched take at most `answer_bytes`. A transfer of which no chunk
-// has been sent or asked for within `deadline_us` is dropped.
+// `memory` has, and answers to be fetched take at most `answer_bytes`; chunk_memory.h says who gets
+// room first. A call (call_name.h) has at most one transfer in each direction, that of its newest
+// attempt: the chunks of an earlier one are dropped when the newer one begins. A transfer of which
+// no chunk has been sent or asked for within `deadline_us` is dropped, too.
+//
+// Whose chunks. The first chunk of a request begins with the call's header, so the envelope in it is
+// checked before anything is kept. The other chunks name only their transfer, a number that begins
+// at a random one in each process: they reach no other run's transfer, and are answered UNKNOWN.
 //
 // Thread-safe.
 
@@ -23,12 +29,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/base/buffer.h"
 #include "common/chunk/chunk.h"
 #include "common/rpc/rpc.h"
 #include "common/thread/executor.h"
+#include "proto/hot.pb.h"
 
 namespace satrap::rpc {
 
@@ -36,7 +45,11 @@ class ChunkedHandler final : public Handler {
  public:
   struct Options {
     ChunkLimits limits;
+    Envelope envelope;                    // of this run
+    std::string name;                     // this process's name in errors: "embedding_ps 3"
     std::shared_ptr<ChunkMemory> memory;  // for incomplete requests
+    // Of the payloads of requests; null: the heap.
+    std::shared_ptr<BufferAllocator> payload_allocator;
     int64_t answer_bytes = kLargestMessageBytes;
     int64_t deadline_us = 0;
     // Answers are numbered from here upwards. No other process at this address uses the same
@@ -50,8 +63,9 @@ class ChunkedHandler final : public Handler {
   ~ChunkedHandler() override;
 
   // As the handler, but also serves kChunkMethods. Chunks: INVALID_ARGUMENT if one does not fit its
-  // message, UNIMPLEMENTED for an unknown method, RESOURCE_EXHAUSTED if the message would have more
-  // than largest_bytes. An answer that has more is replaced by RESOURCE_EXHAUSTED, too.
+  // message or the message would have more than largest_bytes, UNIMPLEMENTED for an unknown method,
+  // FAILED_PRECONDITION if the call is of another run. An answer that has more than largest_bytes is
+  // replaced by INVALID_ARGUMENT, too.
   void Handle(const Method& method, Message request, Callback respond) override;
 
   size_t num_incomplete_requests() const;

@@ -1,11 +1,16 @@
 #include "common/chunk/chunked_handler.h"
 
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "common/rpc/header.h"
 #include "common/testing/manual_executor.h"
 #include "gtest/gtest.h"
 
@@ -38,11 +43,46 @@ class Echo final : public Handler {
   std::string answer;  // empty: the answer is the request
 };
 
+// Memory on the heap. Whenever some is allocated or freed, `look` runs on another thread. Whether it
+// has ended then shows whether it had to wait for a lock of this thread.
+class LookingAllocator final : public BufferAllocator {
+ public:
+  uint8_t* Allocate(size_t size_bytes) override {
+    Look();
+    return static_cast<uint8_t*>(std::aligned_alloc(
+        kBufferAlignment,
+        (size_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment));
+  }
+  void Free(uint8_t* data, size_t) override {
+    Look();
+    std::free(data);
+  }
+
+  std::function<void()> look;
+  int looks = 0;
+  int waits = 0;
+
+ private:
+  void Look() {
+    if (look == nullptr) return;
+    ++looks;
+    looking_.push_back(std::async(std::launch::async, look));
+    // Only a look that waits for this thread takes as long.
+    if (looking_.back().wait_for(std::chrono::seconds(5)) != std::future_status::ready) ++waits;
+  }
+
+  std::vector<std::future<void>> looking_;
+};
+
 class ChunkedHandlerTest : public testing::Test {
  protected:
-  ChunkedHandlerTest() {
+  explicit ChunkedHandlerTest(int64_t chunk_bytes = kChunkBytes, int64_t room_bytes = kRoomBytes)
+      : memory_(std::make_shared<ChunkMemory>(room_bytes, kDeadlineUs)) {
     ChunkedHandler::Options options;
-    options.limits = {kChunkBytes + kChunkOverheadBytes, 1000};
+    options.limits = {chunk_bytes + static_cast<int64_t>(kChunkOverheadBytes), 1000};
+    options.envelope = OwnEnvelope();
+    options.name = "worker 3";
+    options.payload_allocator = allocator_;
     options.memory = memory_;
     options.answer_bytes = 400;
     options.deadline_us = kDeadlineUs;
@@ -73,6 +113,13 @@ class ChunkedHandlerTest : public testing::Test {
     header.set_offset_bytes(offset);
     return Call(kFetchChunk, {header.SerializeAsString(), Buffer()});
   }
+  static Envelope OwnEnvelope() {
+    Envelope envelope;
+    envelope.set_run_id(7);
+    envelope.set_generation(2);
+    envelope.set_job_fingerprint(9);
+    return envelope;
+  }
   static ChunkNote NoteIn(const absl::StatusOr<Message>& answer) {
     ChunkNote note;
     EXPECT_TRUE(answer.ok()) << answer.status();
@@ -84,8 +131,37 @@ class ChunkedHandlerTest : public testing::Test {
 
   ManualExecutor executor_;
   Echo echo_;
-  const std::shared_ptr<ChunkMemory> memory_ = std::make_shared<ChunkMemory>(kRoomBytes);
+  const std::shared_ptr<LookingAllocator> allocator_ = std::make_shared<LookingAllocator>();
+  const std::shared_ptr<ChunkMemory> memory_;
   std::unique_ptr<ChunkedHandler> handler_;
+};
+
+// Requests of numbered calls. A chunk has room for all that names a call.
+class NumberedChunksTest : public ChunkedHandlerTest {
+ protected:
+  NumberedChunksTest() : ChunkedHandlerTest(/*chunk_bytes=*/100, /*room_bytes=*/400) {}
+
+  static Message RequestOf(uint64_t number, size_t payload_bytes, Stream stream = TRAIN_STREAM,
+                           const Envelope& envelope = OwnEnvelope()) {
+    PutBatchHeader header;
+    *header.mutable_envelope() = envelope;
+    header.mutable_call()->set_sender(1);
+    header.mutable_call()->set_number(number);
+    header.mutable_call()->set_oldest_open(number);
+    header.set_stream(stream);
+    return {header.SerializeAsString(), BytesOfText(std::string(payload_bytes, 'x'))};
+  }
+  // Sends chunk `index` of the request in `transfer`.
+  absl::StatusOr<Message> SendOf(const Message& request, uint64_t transfer, int index = 0) {
+    const ChunkLimits limits{100 + kChunkOverheadBytes, 1000};
+    SendChunkHeader header;
+    header.set_transfer(transfer);
+    header.set_method(kEcho.path);
+    header.set_header_bytes(request.header.size());
+    header.set_payload_bytes(request.payload.size());
+    header.set_offset_bytes(100 * index);
+    return Call(kSendChunk, {header.SerializeAsString(), ChunkAt(request, 100 * index, limits)});
+  }
 };
 
 TEST_F(ChunkedHandlerTest, ARequestReachesTheHandlerOnceAllOfItsChunksHaveCome) {
@@ -159,6 +235,89 @@ TEST_F(ChunkedHandlerTest, ARequestWhoseChunksStayAwayIsGivenUp) {
   EXPECT_EQ(memory_->taken_bytes(), 0);
   EXPECT_EQ(NoteIn(Send(1, 20, "OPQRST")).state(), ChunkNote::UNKNOWN);
   EXPECT_TRUE(echo_.requests.empty());
+}
+
+TEST_F(ChunkedHandlerTest, WhileAMessageIsAllocatedOrFreedOthersDoNotWait) {
+  allocator_->look = [this] { handler_->num_incomplete_requests(); };
+  EXPECT_EQ(NoteIn(Send(1, 0, "headerABCD")).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(allocator_->looks, 1);
+  executor_.AdvanceBy(kDeadlineUs);
+  EXPECT_EQ(handler_->num_incomplete_requests(), 0u);
+  EXPECT_EQ(allocator_->looks, 2) << "freed, when it was given up";
+  EXPECT_EQ(NoteIn(Send(2, 0, "headerABCD", 5)).state(), ChunkNote::TAKEN);
+  EXPECT_FALSE(Send(2, 10, "EFGHIJKLMN", 5).ok());
+  EXPECT_EQ(allocator_->looks, 4) << "freed, when it was refused";
+  EXPECT_EQ(allocator_->waits, 0);
+}
+
+TEST_F(NumberedChunksTest, ANewAttemptOfACallTakesThePlaceOfTheEarlierOne) {
+  const Message request = RequestOf(1, 250);
+  EXPECT_EQ(NoteIn(SendOf(request, 10)).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(NoteIn(SendOf(request, 10, 1)).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(NoteIn(SendOf(request, 11)).state(), ChunkNote::TAKEN) << "there is no room for two";
+  EXPECT_EQ(handler_->num_incomplete_requests(), 1u);
+  EXPECT_EQ(NoteIn(SendOf(request, 10, 2)).state(), ChunkNote::UNKNOWN);
+  EXPECT_EQ(NoteIn(SendOf(request, 11, 1)).state(), ChunkNote::TAKEN);
+  EXPECT_TRUE(SendOf(request, 11, 2).ok());
+  EXPECT_EQ(echo_.requests.size(), 1u);
+  EXPECT_EQ(memory_->taken_bytes(), 0);
+}
+
+TEST_F(NumberedChunksTest, ALateCopyOfAnEarlierAttemptTakesNoPlace) {
+  const Message request = RequestOf(1, 150);
+  EXPECT_EQ(NoteIn(SendOf(request, 11)).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(NoteIn(SendOf(request, 10)).state(), ChunkNote::UNKNOWN);
+  EXPECT_EQ(NoteIn(SendOf(request, 11)).state(), ChunkNote::TAKEN);
+  EXPECT_TRUE(SendOf(request, 11, 1).ok());
+  EXPECT_EQ(echo_.requests.size(), 1u);
+  EXPECT_EQ(memory_->taken_bytes(), 0);
+}
+
+TEST_F(NumberedChunksTest, TransfersOfOtherCallsStay) {
+  EXPECT_EQ(NoteIn(SendOf(RequestOf(1, 80), 10)).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(NoteIn(SendOf(RequestOf(2, 80), 11)).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(NoteIn(SendOf(RequestOf(1, 80, TEST_STREAM), 12)).state(), ChunkNote::TAKEN);
+  EXPECT_EQ(handler_->num_incomplete_requests(), 3u);
+}
+
+TEST_F(NumberedChunksTest, ANewAnswerToACallTakesThePlaceOfTheEarlierOne) {
+  echo_.answer = std::string(300, 'x');
+  const ChunkNote first = NoteIn(Call(kEcho, RequestOf(1, 1)));
+  const ChunkNote second = NoteIn(Call(kEcho, RequestOf(1, 1)));
+  EXPECT_EQ(second.state(), ChunkNote::FOLLOWS) << "there is no room for two";
+  EXPECT_EQ(handler_->num_held_answers(), 1u);
+  EXPECT_EQ(NoteIn(Fetch(first.transfer(), 100)).state(), ChunkNote::UNKNOWN);
+  EXPECT_EQ(NoteIn(Fetch(second.transfer(), 100)).state(), ChunkNote::CHUNK);
+  EXPECT_EQ(NoteIn(Call(kEcho, RequestOf(2, 1))).state(), ChunkNote::NO_ROOM);
+  EXPECT_EQ(handler_->num_held_answers(), 1u);
+}
+
+TEST_F(NumberedChunksTest, ChunksOfAnotherRunTakeNoMemory) {
+  Envelope other = OwnEnvelope();
+  other.set_generation(1);
+  const absl::Status status = SendOf(RequestOf(1, 250, TRAIN_STREAM, other), 10).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_TRUE(IsOfAnotherRun(status));
+  EXPECT_NE(status.message().find("worker 3"), absl::string_view::npos) << status;
+  EXPECT_EQ(handler_->num_incomplete_requests(), 0u);
+  EXPECT_EQ(memory_->taken_bytes(), 0);
+}
+
+TEST_F(NumberedChunksTest, ALargeRequestIsNotStarvedBySmallOnes) {
+  const auto begin = [this](uint64_t number, size_t payload_bytes) {
+    return NoteIn(SendOf(RequestOf(number, payload_bytes), number)).state();
+  };
+  const auto end = [this](uint64_t number, size_t payload_bytes) {
+    return SendOf(RequestOf(number, payload_bytes), number, 1).ok();
+  };
+  EXPECT_EQ(begin(1, 100), ChunkNote::TAKEN);
+  EXPECT_EQ(begin(2, 100), ChunkNote::TAKEN);
+  EXPECT_EQ(begin(3, 300), ChunkNote::NO_ROOM);
+  EXPECT_TRUE(end(1, 100));
+  EXPECT_EQ(begin(4, 100), ChunkNote::NO_ROOM) << "it would take the room of call 3";
+  EXPECT_EQ(begin(3, 300), ChunkNote::NO_ROOM);
+  EXPECT_TRUE(end(2, 100));
+  EXPECT_EQ(begin(3, 300), ChunkNote::TAKEN);
 }
 
 TEST_F(ChunkedHandlerTest, UnknownMethodsHaveNoChunks) {

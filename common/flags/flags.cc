@@ -22,6 +22,7 @@ namespace satrap {
 namespace {
 
 constexpr size_t kColumns = 100;
+// A longer name stands on a line of its own, so that one of them does not narrow the help of all.
 constexpr size_t kMostNameColumns = 28;
 
 bool ReadNumber(absl::string_view text, double* to) { return absl::SimpleAtod(text, to); }
@@ -29,6 +30,7 @@ bool ReadNumber(absl::string_view text, double* to) { return absl::SimpleAtod(te
 template <typename T>
 bool ReadNumber(absl::string_view text, T* to) {
   if (absl::SimpleAtoi(text, to)) return true;
+  // Rows and samples come in millions, which people write as 1e6.
   double value;
   // Beyond 2^53 a double may differ from the number that was typed.
   constexpr double kMost = 9007199254740992;
@@ -43,6 +45,7 @@ bool ReadNumber(absl::string_view text, T* to) {
 
 template <typename T>
 std::string RangeText(T low, T high) {
+  // The largest value of the type stands for "no upper bound", which no user needs to be told.
   const char* const kind = std::is_integral<T>::value ? "a whole number" : "a number";
   if (high < std::numeric_limits<T>::max()) {
     return absl::StrCat(kind, " in [", low, ", ", high, "]");
@@ -124,6 +127,8 @@ absl::StatusOr<std::vector<std::string>> Parse(const std::vector<std::string>& a
     } else if (equals != std::string::npos) {
       value = args[i].substr(equals + 1);
     } else if (i + 1 < args.size() && !absl::StartsWith(args[i + 1], "--")) {
+      // A flag whose value was forgotten must not swallow the next flag. One dash is taken, because
+      // a value may be a negative number.
       value = args[++i];
     }
     // Without this, `--report=$FILE` with FILE unset would act as if the flag had not been given.
@@ -133,6 +138,7 @@ absl::StatusOr<std::vector<std::string>> Parse(const std::vector<std::string>& a
     }
     RETURN_IF_ERROR(Take(*flag, value));
   }
+  // Last, because a misspelt name is the better explanation of a missing flag.
   for (const Flag& flag : flags) {
     if (!flag.is_required || given.count(flag.name) > 0) continue;
     return absl::InvalidArgumentError(
@@ -210,6 +216,7 @@ Flag NumbersFlag(std::string name, std::string value, std::string help, std::vec
                  int low, int high) {
   return {std::move(name), std::move(value), std::move(help),
           [to, low, high](const std::string& text) -> std::string {
+            // Set as a whole, so that a list with a wrong number leaves the default in place.
             std::vector<int> numbers;
             for (const absl::string_view each : absl::StrSplit(text, ',')) {
               int& number = numbers.emplace_back();

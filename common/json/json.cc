@@ -22,7 +22,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Whether the field becomes an object with a key for each name.
+// Whether the field becomes an object with a key for each name. A map of protobuf would not do,
+// because it has no order and docs/formats.md fixes one.
 bool IsByName(const FieldDescriptor* field) {
   if (!field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return false;
   const Descriptor* const each = field->message_type();
@@ -106,6 +107,7 @@ class Writer {
 
   void Number(double value) {
     char digits[400];  // DBL_MAX has 309 before the point
+    // JSON has no words for infinities and NaN.
     if (!std::isfinite(value)) return Append("null");
     if (format_ != nullptr) {
       std::snprintf(digits, sizeof(digits), format_, value);
@@ -144,6 +146,8 @@ class Reader {
   }
 
  private:
+  // Reading recurses, and a damaged or foreign file must not exhaust the stack. What is written
+  // here has fewer than ten levels.
   static constexpr int kMostDepth = 32;
 
   // Calls `take` for each key of an object, with the cursor before its value.
@@ -175,6 +179,7 @@ class Reader {
   absl::Status Object(Message* message, int depth) {
     return Keys(depth, [&](const std::string& key) -> absl::Status {
       const FieldDescriptor* const field = message->GetDescriptor()->FindFieldByName(key);
+      // A later build may have written more than this one knows.
       if (field == nullptr) return Skip(depth + 1);
       const Reflection* const reflection = message->GetReflection();
       if (IsByName(field)) {
@@ -219,6 +224,7 @@ class Reader {
         double value = std::numeric_limits<double>::quiet_NaN();
         if (const absl::string_view word = Word();
             word != "null" &&
+            // SimpleAtod would also take "inf" and "nan", which are not JSON.
             (word.empty() || absl::ascii_isalpha(word[0]) || !absl::SimpleAtod(word, &value))) {
           at_ = before;
           return Expected("a number or null");

@@ -8,16 +8,17 @@
 // that message is now known to be of the same topic. If a partition has no message before its
 // start, it counts as changed if its first offset has gone back to 0.
 //
-// It may begin with the anchor of an earlier reader. Then it looks at once, has_looked() says when
-// it has, and a partition that ends before the anchor is not the same, either. The anchors that
+// It may begin with the anchor of an earlier reader. Then it looks at once, and again each second
+// while the brokers do not answer; awaits_look() says of each partition whether it is still to be
+// compared, and a partition that ends before the anchor is not the same, either. The anchors that
 // each look leaves can be kept for a later reader.
 //
 // A topic that is made anew and filled with the same messages, at the same offsets, counts as the
 // same: no message is missed. A topic without news is not read again.
 //
 // Thread-safe. The destructor waits for the look that is under way, at most as long as
-// KafkaClient's destructor and kSliceMs. The free functions hold the code that needs no broker, for
-// tests.
+// KafkaClient's destructor and one query (kPartitionQueryMs). The free functions hold the code that
+// needs no broker, for tests.
 
 #ifndef SATRAP_COMMON_KAFKA_PARTITION_GUARD_H_
 #define SATRAP_COMMON_KAFKA_PARTITION_GUARD_H_
@@ -26,6 +27,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -33,18 +35,12 @@
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "common/kafka/partition.h"
+#include "common/kafka/partition_look.h"
 #include "common/log/log.h"
 #include "common/thread/mutex.h"
 #include "proto/kafka.pb.h"
 
 namespace satrap {
-
-// What a look has found of one partition.
-struct PartitionLook {
-  absl::optional<MessageMark> first;  // the first message at or after the offset that was asked for
-  int64_t earliest = -1;              // the partition's first offset; -1: not asked, or no answer
-  int64_t latest = -1;                // where it ends; likewise
-};
 
 // Gets the anchors of all partitions that are known to be the same, after each look. On the guard's
 // thread, which it may block.
@@ -55,12 +51,11 @@ class PartitionGuard {
  public:
   static constexpr int64_t kFirstLookMs = 1000;
   static constexpr int64_t kPeriodMs = 10000;
-  static constexpr int kLookMs = 5000;
-  static constexpr int kOffsetsMs = 1000;
-  static constexpr int kSliceMs = 100;
+  static constexpr int64_t kRetryMs = 1000;  // while a partition awaits its look
+  static constexpr int64_t kLookMs = 5000;
 
-  // `places` is where reading begins. `wake` is called after the first look, and when status() of
-  // one has become an error. `keep` may be null.
+  // `places` is where reading begins. `wake` is called when awaits_look() of one has become false,
+  // and when status() of one has become an error. `keep` may be null.
   PartitionGuard(const KafkaConfig& config, const std::vector<KafkaPlace>& places, Logger logger,
                  std::function<void()> wake, AnchorSink keep = nullptr);
   ~PartitionGuard();
@@ -76,12 +71,14 @@ class PartitionGuard {
   // Looks at one partition now, on the caller's thread, for up to kLookMs. Returns status().
   absl::Status LookNow(size_t index);
 
-  // OK, or FAILED_PRECONDITION once the partition has been replaced by another. The error stays.
+  // OK, FAILED_PRECONDITION once the partition has been replaced by another, or UNAVAILABLE once
+  // its look was awaited for broker_wait_seconds. The error stays.
   absl::Status status(size_t index) const;
   // Whether a change of the partition would be found by now: it has an anchor, or needs none.
   bool knows(size_t index) const;
-  // Whether it has looked once, with or without an answer. Cheap.
-  bool has_looked() const { return has_looked_.load(std::memory_order_acquire); }
+  // Whether the partition has the anchor of an earlier reader and was not compared with it yet. If
+  // it was, status() has the result. Cheap.
+  bool awaits_look(size_t index) const { return awaits_[index].load(std::memory_order_acquire); }
   // Whether status() of some partition is an error. Cheap.
   bool any_changed() const { return any_changed_.load(std::memory_order_acquire); }
 
@@ -94,33 +91,35 @@ class PartitionGuard {
     int64_t earliest = -1;               // without an anchor: as the looks have found it
     int64_t end = -1;                    // as it was told last
     int64_t looked_end = -2;             // what it was at the last look that had an answer
-    bool has_early_anchor = false;       // an earlier reader's, not compared yet
     bool is_missing = false;
     bool doubt = false;
     absl::Status status;
   };
-  // One question to the broker.
-  struct Question {
+  // What was known of a partition when a question about it was made.
+  struct Asked {
     size_t index = 0;
-    KafkaPlace place;
-    absl::optional<MessageMark> anchor;  // at that place; absent: search for one from there on
-    absl::optional<MessageMark> latest;  // the last message read before the question was made
-    int64_t end = -1;                    // of the partition when the question was made
-    bool asks_latest = false;
+    absl::optional<MessageMark> anchor;  // absent: one is searched for before the start
+    absl::optional<MessageMark> latest;  // the last message read
+    int64_t end = -1;
   };
   void Run();
   bool Await() REQUIRES(mutex_);
-  Question QuestionOf(size_t index) REQUIRES(mutex_);
-  std::vector<Question> Questions();
-  void Ask(std::vector<Question> questions);
-  void Take(const Question& question, const PartitionLook& look);
+  void AddQuestion(size_t index, std::vector<Asked>* asked,
+                   std::vector<PartitionQuestion>* questions) const REQUIRES(mutex_);
+  void AskWhatMayHaveChanged();
+  void Ask(const std::vector<Asked>& asked, const std::vector<PartitionQuestion>& questions);
+  void Take(const Asked& asked, const PartitionLook& look);
   void Keep() const;
+  // Whether a partition awaits its look. Fails those that have waited too long.
+  bool AnyAwaits();
   bool ending() const;
 
   const KafkaConfig config_;
   const Logger logger_;
   const std::function<void()> wake_;
   const AnchorSink keep_;
+  const int64_t begin_ms_;
+  const std::unique_ptr<std::atomic<bool>[]> awaits_;
   mutable Mutex mutex_;
   CondVar changed_;
   std::vector<Guarded> partitions_ GUARDED_BY(mutex_);
@@ -128,7 +127,6 @@ class PartitionGuard {
   bool ending_ GUARDED_BY(mutex_) = false;
   int64_t next_look_ms_ GUARDED_BY(mutex_);
   std::atomic<bool> any_changed_{false};
-  std::atomic<bool> has_looked_{false};
   std::thread thread_;
 };
 

@@ -36,7 +36,6 @@ struct PartitionReader::Partition {
   std::unique_ptr<rd_kafka_queue_t, QueueDeleter> queue;
   size_t queue_bytes = 0;
   int64_t next = 0;
-  bool has_early_anchor = false;  // an earlier reader's
   bool at_end = false;
   absl::Status status;
   absl::optional<Lost> lost;
@@ -95,7 +94,6 @@ absl::Status PartitionReader::Assign(std::vector<KafkaPlace> places,
     partition->index = partitions_.size();
     partition->queue_bytes = share;
     partition->next = place.offset;
-    partition->has_early_anchor = place.anchor.has_value();
     // Before the assignment, so that no message ever goes to the client's common queue.
     partition->queue.reset(rd_kafka_queue_get_partition(
         client_->get(), place.partition.topic.c_str(), place.partition.partition));
@@ -135,10 +133,6 @@ absl::optional<PartitionReader::Lost> PartitionReader::lost(size_t index) const 
 }
 int64_t PartitionReader::end_offset(size_t index) const { return watch_->end_offset(index); }
 
-bool PartitionReader::AwaitsLook(const Partition& partition) const {
-  return partition.has_early_anchor && !guard_->has_looked();
-}
-
 bool PartitionReader::is_guarded(size_t index) const { return guard_->knows(index); }
 
 size_t PartitionReader::queued_messages(size_t index) const {
@@ -150,16 +144,18 @@ absl::Status PartitionReader::Read(size_t index, size_t max_messages, MessageBat
   Partition* const partition = partitions_[index].get();
   batch->Clear();
   if (!partition->status.ok()) return partition->status;
+  // Before the status, which the guard sets before it says that it has looked.
+  const bool awaits_look = guard_->awaits_look(index);
   if (guard_->any_changed()) {
     partition->status = guard_->status(index);
     if (!partition->status.ok()) return partition->status;
   }
   if (watch_->failed()) return watch_->status();
-  if (AwaitsLook(*partition)) return absl::OkStatus();
   std::vector<rd_kafka_message_t*>& taken = partition->taken;
   taken.resize(max_messages);
-  const ssize_t count =
-      rd_kafka_consume_batch_queue(partition->queue.get(), 0, taken.data(), max_messages);
+  const ssize_t count = awaits_look ? 0
+                                    : rd_kafka_consume_batch_queue(partition->queue.get(), 0,
+                                                                   taken.data(), max_messages);
   // Messages that have arrived come first. librdkafka itself does not report a topic that is gone.
   if (count <= 0 && watch_->missing(index)) {
     partition->status = absl::NotFoundError(
@@ -268,7 +264,7 @@ bool PartitionReader::Wait(absl::Span<const size_t> indices, absl::Duration limi
       const Partition& partition = *partitions_[index];
       if (!partition.status.ok() || watch_->missing(index) ||
           (guard_->any_changed() && !guard_->status(index).ok()) ||
-          (!AwaitsLook(partition) && rd_kafka_queue_length(partition.queue.get()) > 0)) {
+          (!guard_->awaits_look(index) && rd_kafka_queue_length(partition.queue.get()) > 0)) {
         return true;
       }
     }

@@ -59,8 +59,8 @@ class PartitionReader final : public MessageSource {
   // Begins to fetch from each place. The places are known to exist (KafkaCluster); those of this
   // reader have the indices of `places`. Readers that share an outage warn once of a broker that is
   // away; null: this one alone. Of a place with an anchor nothing is given before that was
-  // compared, or the brokers have not answered for some seconds. `keep`, if not null, gets anchors
-  // for a later reader (partition_guard.h). Errors as ResolveKafkaSettings.
+  // compared, however long the brokers take; UNAVAILABLE after broker_wait_seconds. `keep`, if not
+  // null, gets anchors for a later reader (partition_guard.h). Errors as ResolveKafkaSettings.
   // REQUIRES: no partition twice
   static absl::StatusOr<std::unique_ptr<PartitionReader>> Open(
       const KafkaConfig& config, std::vector<KafkaPlace> places, Logger logger,
@@ -91,7 +91,6 @@ class PartitionReader final : public MessageSource {
   PartitionReader(const KafkaConfig& config, Logger logger);
   absl::Status Assign(std::vector<KafkaPlace> places, std::shared_ptr<BrokerOutage> outage,
                       AnchorSink keep);
-  bool AwaitsLook(const Partition& partition) const;
   absl::Status Take(Partition* partition, rd_kafka_message_s* message, MessageBatch* batch);
   absl::Status Fail(Partition* partition, const rd_kafka_message_s& message);
   absl::Status FindLost(Partition* partition);

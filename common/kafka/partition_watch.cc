@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/kafka/partition_offsets.h"
 #include "common/thread/clock.h"
 
 namespace satrap {
@@ -78,31 +79,30 @@ bool PartitionWatch::Await() {
   return true;
 }
 
+bool PartitionWatch::is_ending() const {
+  MutexLock lock(&mutex_);
+  return ending_;
+}
+
 bool PartitionWatch::Query() {
-  TopicPartitions list(partitions_.size());
-  for (const KafkaPartition& partition : partitions_) list.Add(partition, RD_KAFKA_OFFSET_END);
-  const rd_kafka_resp_err_t error =
-      rd_kafka_offsets_for_times(client_->get(), list.get(), kQueryMs);
-  bool answered = error == RD_KAFKA_RESP_ERR_NO_ERROR;
-  for (size_t i = 0; i < list.size(); ++i) {
-    const rd_kafka_resp_err_t own = list[i].err;
-    if (own == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
-        own == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION || own == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC) {
-      // A broker that says so has answered, too.
-      answered = true;
-      NoteMissing(i);
+  const std::vector<PartitionOffset> answers =
+      AskOffsets(client_, partitions_, RD_KAFKA_OFFSET_END, [this] { return is_ending(); });
+  bool answered = true;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const rd_kafka_resp_err_t error = answers[i].error;
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      ends_[i].store(answers[i].offset, std::memory_order_relaxed);
+      guard_->NoteEnd(i, answers[i].offset);
+      missing_since_ms_[i] = 0;
       continue;
     }
-    if (error == RD_KAFKA_RESP_ERR_NO_ERROR && own == RD_KAFKA_RESP_ERR_NO_ERROR &&
-        list[i].offset >= 0) {
-      ends_[i].store(list[i].offset, std::memory_order_relaxed);
-      guard_->NoteEnd(i, list[i].offset);
-      missing_since_ms_[i] = 0;
-    }
-    // Without a leader the partition cannot be read, though other brokers are there.
-    if (own == RD_KAFKA_RESP_ERR__TIMED_OUT || own == RD_KAFKA_RESP_ERR__TRANSPORT ||
-        own == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE) {
-      return false;
+    // A broker that says so has answered, too. The reader meets a login that is not enough.
+    const absl::Status status = KafkaError("cannot ask for an end", error);
+    if (absl::IsNotFound(status)) {
+      NoteMissing(i);
+    } else if (!absl::IsPermissionDenied(status)) {
+      // Without a leader the partition cannot be read, though other brokers are there.
+      answered = false;
     }
   }
   return answered;

@@ -2,7 +2,7 @@
 // tell the lag and whether the broker is there, and they keep librdkafka's thread awake
 // (partition_reader.h).
 //
-// Thread-safe. The destructor waits for the query that is under way, at most kQueryMs.
+// Thread-safe. The destructor waits for the query that is under way, at most kPartitionQueryMs.
 
 #ifndef SATRAP_COMMON_KAFKA_PARTITION_WATCH_H_
 #define SATRAP_COMMON_KAFKA_PARTITION_WATCH_H_
@@ -26,7 +26,6 @@ namespace satrap {
 
 class PartitionWatch {
  public:
-  static constexpr int kQueryMs = 1000;
   static constexpr int kIdleMs = 1000;
   static constexpr int kLowMs = 20;
   // A shorter silence of a broker is not worth a warning.
@@ -62,6 +61,7 @@ class PartitionWatch {
   bool Await();
   // False if a broker that is needed did not answer.
   bool Query();
+  bool is_ending() const;
   void NoteMissing(size_t index);
   void NoteAnswer();
   void NoteSilence();

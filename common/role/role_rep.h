@@ -15,6 +15,7 @@
 
 #include "absl/types/optional.h"
 #include "common/chunk/chunk.h"
+#include "common/chunk/chunk_memory.h"
 #include "common/chunk/chunked_handler.h"
 #include "common/role/ending.h"
 #include "common/role/random_id.h"
@@ -22,6 +23,7 @@
 #include "common/rpc/endpoints.h"
 #include "common/rpc/grpc_channel.h"
 #include "common/rpc/grpc_server.h"
+#include "common/rpc/timeouts.h"
 #include "common/thread/mutex.h"
 #include "common/thread/thread_pool_executor.h"
 
@@ -75,8 +77,8 @@ struct RoleRuntime::Rep {
   rpc::EndpointOptions endpoint_options;
   std::unique_ptr<ThreadPoolExecutor> executor;
   // Handles messages that peers send in chunks.
-  const std::shared_ptr<rpc::ChunkMemory> chunk_memory =
-      std::make_shared<rpc::ChunkMemory>(rpc::kLargestMessageBytes);
+  const std::shared_ptr<rpc::ChunkMemory> chunk_memory = std::make_shared<rpc::ChunkMemory>(
+      rpc::kLargestMessageBytes, rpc::RpcTimeouts().silence_timeout_ms * 1000);
   std::unique_ptr<rpc::ChunkedHandler> handler;  // outlives the server
   std::unique_ptr<rpc::GrpcServer> server;
 

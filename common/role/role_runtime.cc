@@ -107,6 +107,8 @@ absl::Status RoleRuntime::Serve(absl::Span<const rpc::Method> methods, rpc::Hand
   if (rep_->flags.listen.empty()) return absl::InvalidArgumentError("--listen is missing");
   rpc::ChunkedHandler::Options options;
   options.limits.max_message_bytes = rep_->endpoint_options.max_message_bytes;
+  options.envelope = rep_->envelope;
+  options.name = rep_->name;
   options.memory = rep_->chunk_memory;
   // As long as a sender waits for a sign of life, which is also how long a chunk may take.
   const auto chunk_bytes = static_cast<size_t>(options.limits.max_message_bytes);
@@ -177,6 +179,7 @@ rpc::Channel* RoleRuntime::ChannelTo(Role role, int index,
     chunks.memory = rep_->chunk_memory;
     chunks.first_transfer = RandomId();
     chunks.payload_allocator = std::move(allocator);
+    chunks.clock = rep_->executor.get();
     channel = std::make_unique<rpc::ChunkedChannel>(*std::move(created), std::move(chunks));
   }
   return channel.get();

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/rpc/sign_of_life.h"
 
 namespace satrap::rpc {
 namespace {
@@ -113,12 +115,16 @@ void ReliableCall::OnOutcome(int64_t attempt, absl::StatusOr<Message> outcome) {
 }
 
 bool ReliableCall::IsSilentAfter(const absl::Status& lost) {
-  if (AnswerHadBegun(lost)) {
-    last_sign_us_ = executor_->NowUs();
-    attempt_timeout_ms_ = std::min(2 * attempt_timeout_ms_, kLongestAttemptMs);
-    return false;
-  }
+  const bool is_slow = AnswerHadBegun(lost);
+  if (is_slow) attempt_timeout_ms_ = std::min(2 * attempt_timeout_ms_, kLongestAttemptMs);
   DiscountStandstill(due_us_);
+  absl::optional<int64_t> sign_ago_us = SignOfLifeAgoUs(lost);
+  if (!sign_ago_us.has_value() && is_slow) sign_ago_us = 0;
+  if (sign_ago_us.has_value()) {
+    // As of a whole attempt, no more of its rest than this counts as silence.
+    const int64_t silent_us = std::min(*sign_ago_us, timeouts_.attempt_timeout_ms * 1000);
+    last_sign_us_ = std::max(last_sign_us_, executor_->NowUs() - silent_us);
+  }
   return executor_->NowUs() - last_sign_us_ >= timeouts_.silence_timeout_ms * 1000;
 }
 

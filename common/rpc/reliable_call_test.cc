@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/rpc/sign_of_life.h"
 #include "common/testing/manual_executor.h"
 #include "gtest/gtest.h"
 #include "proto/hot.pb.h"
@@ -246,6 +247,49 @@ TEST_F(ReliableCallTest, AnAnswerThatHadBegunIsASignOfLifeAndGetsMoreTime) {
   EXPECT_TRUE(results_.empty());
   Answer(4, WithText("all of it"));
   EXPECT_EQ(results_.size(), 1u);
+}
+
+TEST_F(ReliableCallTest, ASignOfLifeDuringAnAttemptCountsFromWhenItCameAndGetsNoMoreTime) {
+  Start();
+  int attempt = 0;
+  for (; attempt < 10; ++attempt) {
+    executor_.AdvanceBy(9 * kSecondUs);
+    Answer(attempt, MarkSignOfLife(absl::UnavailableError("cut off"), 4 * kSecondUs));
+    executor_.AdvanceBy(kSecondUs);
+  }
+  ASSERT_TRUE(results_.empty());
+  EXPECT_EQ(channel_.timeouts_ms, std::vector<int64_t>(11, 10000));
+  // The sign came 5 s ago.
+  executor_.AdvanceBy(10 * kSecondUs);
+  Answer(attempt++, absl::UnavailableError("gone"));
+  executor_.AdvanceBy(11 * kSecondUs);
+  Answer(attempt++, absl::UnavailableError("gone"));
+  executor_.AdvanceBy(4 * kSecondUs - 1);
+  EXPECT_TRUE(results_.empty());
+  executor_.AdvanceBy(1);
+  Answer(attempt, absl::UnavailableError("gone"));
+  EXPECT_EQ(results_.size(), 1u) << "30 s without a sign";
+}
+
+TEST_F(ReliableCallTest, TheRestOfALongAttemptWithASignOfLifeCountsAsOneAttempt) {
+  Start();
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    executor_.AdvanceBy(10 * kSecondUs);
+    Answer(attempt, absl::DeadlineExceededError("lost"));
+    executor_.AdvanceBy(kSecondUs);
+  }
+  executor_.AdvanceBy(500 * kSecondUs);
+  Answer(2, MarkSignOfLife(absl::DeadlineExceededError("lost"), 499 * kSecondUs));
+  executor_.AdvanceBy(kSecondUs);
+  EXPECT_TRUE(results_.empty());
+  EXPECT_EQ(channel_.requests.size(), 4u);
+}
+
+TEST_F(ReliableCallTest, ASlowAnswerWithASignOfLifeGetsMoreTime) {
+  Start();
+  Answer(0, MarkSignOfLife(MarkAnswerBegun(absl::DeadlineExceededError("slow")), kSecondUs));
+  executor_.AdvanceBy(kSecondUs);
+  EXPECT_EQ(channel_.timeouts_ms, (std::vector<int64_t>{10000, 20000}));
 }
 
 // ---- standstills of this process: its clock jumps, and what was due meanwhile comes late

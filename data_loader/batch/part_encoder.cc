@@ -6,7 +6,6 @@
 
 #include "common/base/check.h"
 #include "common/config/job_facts.h"
-#include "common/rpc/payload.h"
 #include "data_loader/batch/provenance.h"
 #include "data_loader/transform/feature_cross.h"
 
@@ -201,49 +200,66 @@ Part PartEncoder::Encode(absl::Span<const BlockRange> ranges, uint64_t first_sam
     }
     *description->add_provenance() = ProvenanceOf(range);
   }
-  const size_t samples = rows.size();
-  description->set_samples(static_cast<uint32_t>(samples));
+  description->set_samples(static_cast<uint32_t>(rows.size()));
   description->set_first_sample(first_sample);
   description->set_numerics(static_cast<uint32_t>(dense_.size()));
-  const size_t tasks = schema_.labels.size();
-  description->set_tasks(static_cast<uint32_t>(tasks));
+  description->set_tasks(static_cast<uint32_t>(schema_.labels.size()));
 
   // The payload is laid out first: every section is reserved with its final size, then all memory
   // is allocated at once and filled in place. CountIds must therefore agree with FillJagged.
   rpc::PayloadBuilder builder;
+  Reserve(rows, &part, &builder);
+  builder.Allocate();
+  FillFeatures(rows, part, &builder);
+  FillSamples(rows, part, &builder);
+  part.payload = builder.Take();
+  return part;
+}
+
+void PartEncoder::Reserve(const Rows& rows, Part* part, rpc::PayloadBuilder* builder) const {
+  PartDescription* const description = part->header.mutable_part();
+  const size_t samples = rows.size(), tasks = schema_.labels.size();
   for (const Feature& feature : features_) {
-    FeatureIds* ids = part.header.add_features();
+    FeatureIds* ids = part->header.add_features();
     const size_t count = CountIds(feature, rows);
     const bool jagged = feature.kind != Feature::kId && feature.kind != Feature::kNumeric &&
                         feature.kind != Feature::kCross;
     ids->set_num_ids(count);
-    builder.Reserve<uint64_t>(count, ids->mutable_ids());
-    if (jagged) builder.Reserve<uint32_t>(samples + 1, ids->mutable_offsets());
-    if (feature.weighted) builder.Reserve<float>(count, ids->mutable_weights());
+    builder->Reserve<uint64_t>(count, ids->mutable_ids());
+    if (jagged) builder->Reserve<uint32_t>(samples + 1, ids->mutable_offsets());
+    if (feature.weighted) builder->Reserve<float>(count, ids->mutable_weights());
   }
-  builder.Reserve<float>(samples * dense_.size(), description->mutable_numeric_values());
-  builder.Reserve<float>(samples * tasks, description->mutable_labels());
+  builder->Reserve<float>(samples * dense_.size(), description->mutable_numeric_values());
+  builder->Reserve<float>(samples * tasks, description->mutable_labels());
   if (MissesLabels(rows)) {
-    builder.Reserve<uint8_t>(samples * tasks, description->mutable_label_mask());
+    builder->Reserve<uint8_t>(samples * tasks, description->mutable_label_mask());
   }
-  if (schema_.has_weight) builder.Reserve<float>(samples, description->mutable_weights());
-  if (schema_.has_group) builder.Reserve<uint64_t>(samples, description->mutable_groups());
-  if (schema_.has_time) builder.Reserve<int64_t>(samples, description->mutable_times());
-  builder.Allocate();
+  if (schema_.has_weight) builder->Reserve<float>(samples, description->mutable_weights());
+  if (schema_.has_group) builder->Reserve<uint64_t>(samples, description->mutable_groups());
+  if (schema_.has_time) builder->Reserve<int64_t>(samples, description->mutable_times());
+}
 
+void PartEncoder::FillFeatures(const Rows& rows, const Part& part,
+                               rpc::PayloadBuilder* builder) const {
   // Features with exactly one id a sample are filled together, tile by tile; the others one by one.
   std::vector<absl::Span<uint64_t>> single_ids;
   for (size_t f = 0; f < features_.size(); ++f) {
     const FeatureIds& ids = part.header.features(static_cast<int>(f));
-    single_ids.push_back(builder.Fill<uint64_t>(ids.ids()));
+    single_ids.push_back(builder->Fill<uint64_t>(ids.ids()));
     if (!ids.has_offsets()) continue;
     absl::Span<float> values;
-    if (features_[f].weighted) values = builder.Fill<float>(ids.weights());
-    FillJagged(features_[f], rows, single_ids[f], builder.Fill<uint32_t>(ids.offsets()), values);
+    if (features_[f].weighted) values = builder->Fill<float>(ids.weights());
+    FillJagged(features_[f], rows, single_ids[f], builder->Fill<uint32_t>(ids.offsets()), values);
   }
   FillSingleIds(rows, single_ids);
-  float* dense = builder.Fill<float>(description->numeric_values()).data();
-  const absl::Span<float> labels = builder.Fill<float>(description->labels());
+}
+
+void PartEncoder::FillSamples(const Rows& rows, const Part& part,
+                              rpc::PayloadBuilder* builder) const {
+  const PartDescription& description = part.header.part();
+  const size_t samples = rows.size(), tasks = schema_.labels.size();
+  float* dense = builder->Fill<float>(description.numeric_values()).data();
+  const absl::Span<float> labels = builder->Fill<float>(description.labels());
   for (size_t i = 0; i < samples; ++i) {
     const Row& row = rows[i];
     const size_t ahead = std::min(samples - 1, i + 16);
@@ -254,23 +270,21 @@ Part PartEncoder::Encode(absl::Span<const BlockRange> ranges, uint64_t first_sam
   }
   if (tasks > 1) {
     absl::Span<uint8_t> mask;
-    if (description->has_label_mask()) mask = builder.Fill<uint8_t>(description->label_mask());
+    if (description.has_label_mask()) mask = builder->Fill<uint8_t>(description.label_mask());
     FillLabels(rows, labels, mask);
   }
   if (schema_.has_weight) {
-    float* weights = builder.Fill<float>(description->weights()).data();
+    float* weights = builder->Fill<float>(description.weights()).data();
     for (const Row& row : rows) *weights++ = row.block->weight(row.row);
   }
   if (schema_.has_group) {
-    uint64_t* groups = builder.Fill<uint64_t>(description->groups()).data();
+    uint64_t* groups = builder->Fill<uint64_t>(description.groups()).data();
     for (const Row& row : rows) *groups++ = row.block->group(row.row);
   }
   if (schema_.has_time) {
-    int64_t* times = builder.Fill<int64_t>(description->times()).data();
+    int64_t* times = builder->Fill<int64_t>(description.times()).data();
     for (const Row& row : rows) *times++ = row.block->time(row.row);
   }
-  part.payload = builder.Take();
-  return part;
 }
 
 }  // namespace satrap

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/rpc/payload.h"
 #include "data_loader/batch/block.h"
 #include "data_loader/engine/part.h"
 #include "data_loader/transform/numeric_transform.h"
@@ -51,6 +52,11 @@ class PartEncoder {
   using Rows = std::vector<Row>;
 
   Feature FeatureOf(const FeatureConfig& config);
+  // Reserves the sections of the part's payload in the order of the format.
+  void Reserve(const Rows& rows, Part* part, rpc::PayloadBuilder* builder) const;
+  // Fill the sections that belong to features, and those with a value or more for each sample.
+  void FillFeatures(const Rows& rows, const Part& part, rpc::PayloadBuilder* builder) const;
+  void FillSamples(const Rows& rows, const Part& part, rpc::PayloadBuilder* builder) const;
   size_t CountIds(const Feature& feature, const Rows& rows) const;
   void PrefetchIds(const Row& row) const;
   void FillSingleIds(const Rows& rows, absl::Span<const absl::Span<uint64_t>> ids) const;

@@ -43,6 +43,7 @@ class ItemIds {
  public:
   explicit ItemIds(const JobConfig& job)
       : are_numbers_(job.data().has_synthetic() || job.data().has_record()) {
+    // A vocabulary gives its words numbers in its order, as the parser does.
     const std::string& name = ColumnOf(FeatureOf(job));
     for (const ColumnConfig& column : job.data().csv().columns()) {
       if (column.name() != name) continue;
@@ -124,6 +125,7 @@ absl::StatusOr<std::unique_ptr<BlockReader>> OpenSplit(const StreamSpec& spec, u
 
 absl::StatusOr<CandidateList> ReadItemFile(const JobConfig& job, const std::string& path,
                                            size_t most_items) {
+  // Without this check the compressed bytes would be read as names of items, each a valid id.
   ASSIGN_OR_RETURN(const Compression compression, SniffFile(path));
   if (compression != Compression::kNone) {
     return absl::InvalidArgumentError(
@@ -155,7 +157,8 @@ absl::StatusOr<CandidateList> ReadItemFile(const JobConfig& job, const std::stri
       return refused(
           absl::StrCat("a count must be a whole number, got '", line.text.substr(tab + 1), "'"));
     }
-    if (!has_count && needs_counts) return refused("FIXED_UNIGRAM needs a count behind a tab");
+    if (!has_count && needs_counts) return refused("FIXED_UNIGRAM needs a count after a tab");
+    // The list is sorted by its counts, and an item without one would count as never seen.
     if (list.size() > 0 && has_count != counted) {
       return refused("either all items have a count or none has");
     }
@@ -165,6 +168,7 @@ absl::StatusOr<CandidateList> ReadItemFile(const JobConfig& job, const std::stri
                                   job.model().candidates().feature(), "'"));
     }
     if (!seen.insert(id).second) return refused(absl::StrCat("the item '", item, "' occurs twice"));
+    // Asked before the item is added: a list of exactly the most items is valid.
     if (list.size() == most_items) return TooMany(where, most_items);
     list.ids.push_back(id);
     list.counts.push_back(count);
@@ -178,6 +182,7 @@ absl::StatusOr<CandidateList> CountItems(const StreamSpec& train, size_t most_it
   CHECK(column >= 0);
   const std::unique_ptr<Parser> parser =
       train.click_log == nullptr ? NewParser(train.job.data(), train.stream) : nullptr;
+  // Progress is that of training, which will read the same files again.
   ReadProgress unreported{ReadProgress::Options()};
   absl::flat_hash_map<uint64_t, uint64_t> counts;
   Block block(train.schema);
@@ -190,6 +195,7 @@ absl::StatusOr<CandidateList> CountItems(const StreamSpec& train, size_t most_it
       for (size_t row = 0; row < block.records.rows(); ++row) {
         ++counts[block.records.ids(row)[column]];
       }
+      // After each block and not at the end, because memory is bounded by what was counted so far.
       if (counts.size() > most_items) return TooMany(train.splits[split].path, most_items);
     }
   }
@@ -206,11 +212,19 @@ absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train,
                                const absl::optional<FileIdentity>& item_file) {
   const std::string path = CandidateListPath(job);
   FileIdentity was;
+  // Candidates are drawn by their places in the list, so another list would change what a resumed
+  // run trains. What is found or made is compared with the description, if one was written.
   const absl::Status known = ReadCheckedText(IdentityPath(job), DiskFileSystem(), &was);
   if (!known.ok() && !absl::IsNotFound(known)) return known;
   absl::StatusOr<CandidateList> list = ReadCandidateList(path);
   const bool is_there = list.ok();
   if (!is_there) {
+    if (absl::IsDataLoss(list.status())) {
+      return absl::DataLossError(absl::StrCat(
+          list.status().message(),
+          ". Put the file back as it was, or remove it: then it is made again from the ",
+          "items that the run began with, or the run ends and says what is missing"));
+    }
     if (!absl::IsNotFound(list.status())) return list.status();
     const std::string& file = job.model().candidates().list();
     list = CandidateList();

@@ -90,7 +90,7 @@ TEST_F(MakeCandidateListTest, ABadFileIsRefusedWithItsLine) {
             ":3: more than 2 different items. Name a list of the most frequent ones "
             "(model.candidates.list)");
   job_.mutable_model()->mutable_candidates()->set_sampler(CandidatesConfig::FIXED_UNIGRAM);
-  EXPECT_EQ(RefusalOf("ant\n"), ":1: FIXED_UNIGRAM needs a count behind a tab");
+  EXPECT_EQ(RefusalOf("ant\n"), ":1: FIXED_UNIGRAM needs a count after a tab");
 }
 
 TEST_F(MakeCandidateListTest, ACompressedFileIsRefusedWithWhatToDo) {
@@ -185,6 +185,20 @@ TEST_F(MakeCandidateListTest, AListThatWasExchangedIsRefused) {
   std::swap(exchanged.ids[0], exchanged.ids[1]);
   ASSERT_TRUE(WriteCandidateList(path, exchanged).ok());
   EXPECT_TRUE(MakeCandidateList(job_, nullptr).ok()) << "it is as it was";
+}
+
+TEST_F(MakeCandidateListTest, AListThatIsDamagedIsRefusedWithWhatToDo) {
+  dir_.Write("items.tsv", "ant\nbee\n");
+  job_.mutable_model()->mutable_candidates()->set_list("items.tsv");
+  ASSERT_TRUE(MakeCandidateList(job_, nullptr).ok());
+  const std::string path = CandidateListPath(job_);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 5);
+  const absl::Status status = MakeCandidateList(job_, nullptr);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_EQ(status.message().find(path + " is damaged"), 0u) << status;
+  EXPECT_NE(status.message().find("remove it"), absl::string_view::npos) << status;
+  std::filesystem::remove(path);
+  EXPECT_TRUE(MakeCandidateList(job_, nullptr).ok());
 }
 
 TEST_F(MakeCandidateListTest, ACountedListThatWasDeletedIsMadeAnewOnlyIfItIsTheSame) {

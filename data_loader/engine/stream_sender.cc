@@ -103,12 +103,12 @@ void StreamSender::GotPart(size_t s, absl::StatusOr<absl::optional<Part>> part) 
       EndEpochIfDone();
     } else {
       ++source.open_parts;
-      Slot& slot = source.slots[options_.ordered ? (*part)->header.part().id().part() : 0];
-      // Only ordered parts wait for their slot; unordered ones are sent at once.
-      if (options_.ordered && slot.busy) {
-        slot.waiting.push_back(std::move(**part));
+      Entry& entry = source.entries[options_.ordered ? (*part)->header.part().id().part() : 0];
+      // Only ordered parts wait for their entry; unordered ones are sent at once.
+      if (options_.ordered && entry.busy) {
+        entry.waiting.push_back(std::move(**part));
       } else {
-        slot.busy = true;
+        entry.busy = true;
         Send(s, std::move(**part));
       }
       RequestParts(&effects);
@@ -150,12 +150,12 @@ void StreamSender::Accepted(const OpenPut& put, Effects* effects) {
   --source.open_parts;
   --open_at_worker_[put.worker];
   if (options_.ordered) {
-    // The slot stays busy if a part waited for this one: that part is sent now.
-    Slot& slot = source.slots[put.part];
-    slot.busy = !slot.waiting.empty();
-    if (slot.busy) {
-      Part next = std::move(slot.waiting.front());
-      slot.waiting.pop_front();
+    // The entry stays busy if a part waited for this one: that part is sent now.
+    Entry& entry = source.entries[put.part];
+    entry.busy = !entry.waiting.empty();
+    if (entry.busy) {
+      Part next = std::move(entry.waiting.front());
+      entry.waiting.pop_front();
       Send(put.source, std::move(next));
     }
   }

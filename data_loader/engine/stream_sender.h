@@ -63,7 +63,7 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
 
  private:
   // The parts of one (lane, part) that wait until the one being sent is accepted.
-  struct Slot {
+  struct Entry {
     bool busy = false;
     std::deque<Part> waiting;
   };
@@ -72,7 +72,7 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
     bool requested = false;  // its next part is requested and has not come yet
     bool ended = false;      // in this epoch
     size_t open_parts = 0;
-    std::map<uint32_t, Slot> slots;  // by PartId.part; ordered only
+    std::map<uint32_t, Entry> entries;  // by PartId.part; ordered only
   };
 
   // What an open PutBatch carries: the end of the epoch, or a part of a source.

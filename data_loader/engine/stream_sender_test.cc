@@ -201,7 +201,7 @@ TEST_F(StreamSenderTest, OrderedTheNextPartOfALaneLeavesWhenTheLastWasAccepted) 
   EXPECT_EQ(Open().back(), "e0 l0 s2 p1");
   EXPECT_EQ(Open().size(), 4u);
   EXPECT_EQ(sender_->counts().parts, 2u);
-  EXPECT_EQ(sender_->counts().open_parts, 10u) << "those that wait for their slot too";
+  EXPECT_EQ(sender_->counts().open_parts, 10u) << "those that wait for another one, too";
 }
 
 TEST_F(StreamSenderTest, OrderedPartsGoToTheWorkerOfTheirPlace) {

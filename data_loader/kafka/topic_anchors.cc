@@ -1,7 +1,8 @@
 #include "data_loader/kafka/topic_anchors.h"
 
-#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checked_text.h"
 #include "common/file/file_system.h"
@@ -10,7 +11,14 @@
 namespace satrap {
 namespace {
 
+constexpr char kName[] = "loader-";
 constexpr char kDraft[] = ".partial";
+
+// Another loader may be writing its draft just now, and a user may have put a file aside.
+bool IsOfALoader(absl::string_view name) {
+  int loader = 0;
+  return absl::ConsumePrefix(&name, kName) && absl::SimpleAtoi(name, &loader);
+}
 
 bool IsSame(const PartitionAnchor& a, const PartitionAnchor& b) {
   if (a.earliest != b.earliest || a.message.has_value() != b.message.has_value()) return false;
@@ -28,9 +36,7 @@ bool IsLater(const PartitionAnchor& a, const PartitionAnchor& b) {
 }  // namespace
 
 TopicAnchors::TopicAnchors(std::string folder, int loader, Logger logger)
-    : folder_(std::move(folder)),
-      name_(absl::StrCat("loader-", loader)),
-      logger_(std::move(logger)) {}
+    : folder_(std::move(folder)), name_(absl::StrCat(kName, loader)), logger_(std::move(logger)) {}
 
 absl::StatusOr<std::shared_ptr<TopicAnchors>> TopicAnchors::Open(const std::string& run_dir,
                                                                  int loader, Logger logger) {
@@ -40,30 +46,37 @@ absl::StatusOr<std::shared_ptr<TopicAnchors>> TopicAnchors::Open(const std::stri
   RETURN_IF_ERROR(disk->CreateFolders(self->folder_));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, disk->List(self->folder_));
   for (const std::string& name : names) {
-    // Another loader may be writing its own just now.
-    if (absl::EndsWith(name, kDraft)) continue;
-    RETURN_IF_ERROR(self->Read(absl::StrCat(self->folder_, "/", name)));
+    if (IsOfALoader(name)) RETURN_IF_ERROR(self->Read(name));
   }
   return self;
 }
 
-absl::Status TopicAnchors::Read(const std::string& path) {
+// A damaged file ends the run, as damage to a cut does. It could be left out, but then a topic that
+// was made anew might be read without a word from the old one's offsets on, and lose its first
+// messages. Only a person can know that it was not.
+absl::Status TopicAnchors::Read(const std::string& name) {
   TopicAnchorsFile file;
-  const absl::Status read_file = ReadCheckedText(path, DiskFileSystem(), &file);
+  const absl::Status read_file =
+      ReadCheckedText(absl::StrCat(folder_, "/", name), DiskFileSystem(), &file);
   if (!read_file.ok()) {
     return absl::Status(
         read_file.code(),
-        absl::StrCat(read_file.message(), ". Without this file the run can go on, but it does not ",
-                     "notice then that a topic was made anew while it was stopped"));
+        absl::StrCat(read_file.message(), "; it tells whether a topic was deleted and made anew ",
+                     "while the run was stopped. If none was, move the file to another folder, ",
+                     "and `satrap resume` goes on without it"));
   }
   MutexLock lock(&mutex_);
   for (const TopicAnchor& anchor : file.anchors()) {
+    const KafkaPartition partition = {anchor.topic(), anchor.partition()};
     PartitionAnchor read;
     if (anchor.has_offset()) {
       read.message = MessageMark{static_cast<int64_t>(anchor.offset()), anchor.hash()};
     }
     if (anchor.has_earliest()) read.earliest = static_cast<int64_t>(anchor.earliest());
-    const auto [at, is_new] = known_.try_emplace({anchor.topic(), anchor.partition()}, read);
+    // Partitions that another loader, or nobody, reads now stay in the file: nobody else may have
+    // their anchors.
+    if (name == name_) own_[partition] = read;
+    const auto [at, is_new] = known_.try_emplace(partition, read);
     if (!is_new && IsLater(read, at->second)) at->second = read;
   }
   return absl::OkStatus();

@@ -26,20 +26,20 @@ namespace satrap {
 class TopicAnchors {
  public:
   // Reads what loaders of earlier generations have left in RUN_DIR/topic_anchors. Errors are those
-  // of the disk; DATA_LOSS, naming the file, if one is damaged.
+  // of the disk; DATA_LOSS, naming the file and what to do, if one is damaged.
   static absl::StatusOr<std::shared_ptr<TopicAnchors>> Open(const std::string& run_dir, int loader,
                                                             Logger logger);
 
   // Absent: none is known.
   absl::optional<PartitionAnchor> Of(const KafkaPartition& partition) const;
 
-  // Takes the anchors of a look and writes this loader's file, if something is new. A disk that
-  // does not take it is warned of once.
+  // Takes the anchors of a look and writes this loader's file, if something is new. What the file
+  // has of other partitions stays. A disk that does not take it is warned of once.
   void Keep(const std::vector<std::pair<KafkaPartition, PartitionAnchor>>& anchors);
 
  private:
   TopicAnchors(std::string folder, int loader, Logger logger);
-  absl::Status Read(const std::string& path);
+  absl::Status Read(const std::string& name);
   absl::Status Write() REQUIRES(mutex_);
 
   const std::string folder_;
@@ -47,7 +47,7 @@ class TopicAnchors {
   const Logger logger_;
   mutable Mutex mutex_;
   std::map<KafkaPartition, PartitionAnchor> known_ GUARDED_BY(mutex_);
-  std::map<KafkaPartition, PartitionAnchor> own_ GUARDED_BY(mutex_);
+  std::map<KafkaPartition, PartitionAnchor> own_ GUARDED_BY(mutex_);  // those of the file
   bool warned_ GUARDED_BY(mutex_) = false;
 };
 

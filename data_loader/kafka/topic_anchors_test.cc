@@ -64,12 +64,35 @@ TEST_F(TopicAnchorsTest, TheAnchorsOfSeveralReadersOfALoaderAreInOneFile) {
   EXPECT_EQ(OffsetOf(*Open(), views_), 5);
 }
 
-TEST_F(TopicAnchorsTest, ADamagedFileIsNamed) {
+TEST_F(TopicAnchorsTest, WhatALoaderDoesNotReadNowStaysInItsFile) {
+  Open()->Keep({{clicks_, Message(70, 1)}, {views_, Message(5, 3)}});
+  // In this generation the partition is another loader's, which may have opened nothing yet, or
+  // nobody's.
+  Open()->Keep({{views_, Message(6, 4)}});
+  EXPECT_EQ(OffsetOf(*Open(), clicks_), 70);
+  EXPECT_EQ(OffsetOf(*Open(1), clicks_), 70);
+  EXPECT_EQ(OffsetOf(*Open(), views_), 6);
+}
+
+// Without the file, the loss of a new topic's first messages might not be noticed.
+TEST_F(TopicAnchorsTest, ADamagedFileIsNamedWithWhatToDo) {
   Open()->Keep({{clicks_, Message(70, 1)}});
   dir_.Write("topic_anchors/loader-0", "anchors { topic: 'clicks' }\n# crc32c 00000000\n");
-  const auto anchors = TopicAnchors::Open(dir_.path(), 0, Logger());
-  EXPECT_EQ(anchors.status().code(), absl::StatusCode::kDataLoss) << anchors.status();
-  EXPECT_NE(anchors.status().message().find("topic_anchors/loader-0"), absl::string_view::npos);
+  for (const int loader : {0, 1}) {
+    const auto anchors = TopicAnchors::Open(dir_.path(), loader, Logger());
+    EXPECT_EQ(anchors.status().code(), absl::StatusCode::kDataLoss) << anchors.status();
+    const std::string message(anchors.status().message());
+    EXPECT_EQ(message.find(dir_.path() + "/topic_anchors/loader-0 is damaged"), 0u) << message;
+    EXPECT_NE(message.find("move the file to another folder"), std::string::npos) << message;
+  }
+}
+
+TEST_F(TopicAnchorsTest, AFileThatWasPutAsideIsLeftOut) {
+  Open()->Keep({{clicks_, Message(70, 1)}});
+  std::filesystem::rename(dir_.path() + "/topic_anchors/loader-0",
+                          dir_.path() + "/topic_anchors/loader-0.aside");
+  dir_.Write("topic_anchors/loader-1.partial", "anchors {");
+  EXPECT_FALSE(Open()->Of(clicks_).has_value());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace {
 // Ranked lists are held in memory for a block of users.
 constexpr int kLargestK = 10000;
 
+// More than any machine holds; the bound is against typing errors and overflows of products.
 constexpr int64_t kMostRows = int64_t{1} << 40;
 constexpr int kMostOfModel = 10000;  // so that products stay within 64 bits
 
@@ -18,6 +19,8 @@ Flag SetFlag(std::vector<std::string>* sets, bool takes_run_dir = false) {
                         R"(override a field of the job: --set embedding_ps.replicas=4 (again for
                            another field))",
                         sets);
+  // Refused here and not when the job is read, so that the message can name the flag to use
+  // instead.
   flag.take = [take = std::move(flag.take), takes_run_dir](const std::string& set) {
     const std::string problem = ProblemOfSet(set, takes_run_dir);
     return problem.empty() ? take(set) : problem;
@@ -43,6 +46,8 @@ Flag WarmupFlag(double* to) {
 
 std::string ProblemOfSet(absl::string_view set, bool takes_run_dir) {
   const absl::string_view field = set.substr(0, set.find('='));
+  // Each of these fields has a way of its own on the command line. An override would compete with
+  // it, and one of the two would be lost without a message.
   if (field == "action") {
     return ": the command says what is done: satrap train JOB, satrap evaluate RUN or satrap "
            "predict RUN FILE";

@@ -18,7 +18,8 @@ constexpr size_t kMostFiles = 10000;
 
 using WithTable = absl::FunctionRef<void(const std::vector<Flag>& table)>;
 
-// Calls `use` with the flags of a command.
+// Calls `use` with the flags of a command. A table points into its object of flags, so neither can
+// be kept in kCommands.
 template <typename Flags>
 void TableOf(WithTable use) {
   Flags flags;
@@ -227,6 +228,7 @@ std::string HelpText(absl::string_view command_name) {
       if (!table.empty()) absl::StrAppend(&text, "\n", FlagsHelp(table));
     });
   }
+  // Its programs of tests/ explain their own flags; these three are commands of this program.
   if (command_name == "bench") {
     constexpr std::pair<const char*, void (*)(WithTable)> kRuns[] = {
         {"deepfm: a training", TableOf<DeepFmFlags>},

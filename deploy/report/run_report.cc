@@ -137,6 +137,76 @@ void AppendWarnings(const RunReport& report, std::string* text) {
   }
 }
 
+// How the run went: its lengths, restarts, rates and gradients.
+void AppendCourse(const RunReport& report, std::string* text) {
+  const RunResult& result = report.result;
+  if (report.action == JobConfig::TRAIN) {
+    absl::StrAppendFormat(text, "trained      %s in %s: %s samples/s (%s)%s\n",
+                          Counted(result.samples(), "sample"), DurationText(result.train_seconds()),
+                          CountText(static_cast<uint64_t>(SamplesPerSecond(result))),
+                          Counted(result.steps(), "step"),
+                          report.resumes > 0 ? ", in all generations" : "");
+  }
+  // A cut's position has the training time of all generations, but the duration of commands is
+  // known for this one only.
+  if (report.resumes > 0) {
+    absl::StrAppendFormat(text, "resumed      %s; since the last time %s\n",
+                          report.resumes == 1 ? "once" : CountText(report.resumes) + " times",
+                          DurationText(report.wall_seconds));
+  } else {
+    absl::StrAppendFormat(text, "whole run    %s\n", DurationText(report.wall_seconds));
+  }
+  if (report.warm_start.has_value()) absl::StrAppend(text, WarmStartText(*report.warm_start));
+  if (!report.batch_scaling.empty()) {
+    absl::StrAppend(text, "scaled       ", report.batch_scaling, "\n");
+  }
+  if (report.learning_rate_factor.has_value()) {
+    absl::StrAppendFormat(text, "rates        %g times those of the job, after %s\n",
+                          *report.learning_rate_factor, Counted(report.reductions, "reduction"));
+  }
+  if (const GradientNorms& norms = result.gradient_norms(); norms.steps() > 0) {
+    absl::StrAppendFormat(
+        text, "gradients    norm %.4g in the last step, %.4g in the mean; %s of %s clipped\n",
+        norms.last(), MeanNorm(norms), CountText(norms.clipped_steps()),
+        Counted(norms.steps(), "step"));
+  }
+  if (!report.restarts.empty()) {
+    absl::StrAppendFormat(text, "restarts     %d; the last: %s\n", report.restarts.size(),
+                          report.restarts.back().cause());
+  }
+}
+
+void AppendScores(const RunReport& report, std::string* text) {
+  const RunResult& result = report.result;
+  if (report.action == JobConfig::TRAIN) {
+    absl::StrAppend(text, "validation   ", ValidationText(report), "\n");
+  }
+  if (result.has_test()) absl::StrAppend(text, "test         ", LinesOf(result.test()), "\n");
+  if (result.has_tail_calibration()) {
+    absl::StrAppendFormat(
+        text, "calibration  %.4f, of the last %s of rank 0 before it trained on them\n",
+        result.tail_calibration(), Counted(result.tail_calibration_samples(), "sample"));
+  }
+  if (report.bayes_auc.has_value()) {
+    absl::StrAppendFormat(text, "Bayes        AUC %.5f, the most that any model can reach here\n",
+                          *report.bayes_auc);
+  }
+}
+
+void AppendTables(const RunResult& result, std::string* text) {
+  uint64_t rows = 0;
+  uint64_t bytes = 0;
+  for (const TableStats& table : result.tables()) {
+    absl::StrAppendFormat(text, "table        %s: %s, %s\n", table.name(),
+                          Counted(table.rows(), "row"), BytesText(table.bytes()));
+    rows += table.rows();
+    bytes += table.bytes();
+  }
+  if (result.tables_size() > 1) {
+    absl::StrAppendFormat(text, "tables       %s, %s\n", Counted(rows, "row"), BytesText(bytes));
+  }
+}
+
 }  // namespace
 
 RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double wall_seconds) {
@@ -233,64 +303,9 @@ std::string ReportJson(const RunReport& report) {
 std::string ReportText(const RunReport& report) {
   const RunResult& result = report.result;
   std::string text;
-  if (report.action == JobConfig::TRAIN) {
-    absl::StrAppendFormat(&text, "trained      %s in %s: %s samples/s (%s)%s\n",
-                          Counted(result.samples(), "sample"), DurationText(result.train_seconds()),
-                          CountText(static_cast<uint64_t>(SamplesPerSecond(result))),
-                          Counted(result.steps(), "step"),
-                          report.resumes > 0 ? ", in all generations" : "");
-  }
-  // A cut's position has the training time of all generations, but the duration of commands is
-  // known for this one only.
-  if (report.resumes > 0) {
-    absl::StrAppendFormat(&text, "resumed      %s; since the last time %s\n",
-                          report.resumes == 1 ? "once" : CountText(report.resumes) + " times",
-                          DurationText(report.wall_seconds));
-  } else {
-    absl::StrAppendFormat(&text, "whole run    %s\n", DurationText(report.wall_seconds));
-  }
-  if (report.warm_start.has_value()) absl::StrAppend(&text, WarmStartText(*report.warm_start));
-  if (!report.batch_scaling.empty()) {
-    absl::StrAppend(&text, "scaled       ", report.batch_scaling, "\n");
-  }
-  if (report.learning_rate_factor.has_value()) {
-    absl::StrAppendFormat(&text, "rates        %g times those of the job, after %s\n",
-                          *report.learning_rate_factor, Counted(report.reductions, "reduction"));
-  }
-  if (const GradientNorms& norms = result.gradient_norms(); norms.steps() > 0) {
-    absl::StrAppendFormat(
-        &text, "gradients    norm %.4g in the last step, %.4g in the mean; %s of %s clipped\n",
-        norms.last(), MeanNorm(norms), CountText(norms.clipped_steps()),
-        Counted(norms.steps(), "step"));
-  }
-  if (!report.restarts.empty()) {
-    absl::StrAppendFormat(&text, "restarts     %d; the last: %s\n", report.restarts.size(),
-                          report.restarts.back().cause());
-  }
-  if (report.action == JobConfig::TRAIN) {
-    absl::StrAppend(&text, "validation   ", ValidationText(report), "\n");
-  }
-  if (result.has_test()) absl::StrAppend(&text, "test         ", LinesOf(result.test()), "\n");
-  if (result.has_tail_calibration()) {
-    absl::StrAppendFormat(
-        &text, "calibration  %.4f, of the last %s of rank 0 before it trained on them\n",
-        result.tail_calibration(), Counted(result.tail_calibration_samples(), "sample"));
-  }
-  if (report.bayes_auc.has_value()) {
-    absl::StrAppendFormat(&text, "Bayes        AUC %.5f, the most that any model can reach here\n",
-                          *report.bayes_auc);
-  }
-  uint64_t rows = 0;
-  uint64_t bytes = 0;
-  for (const TableStats& table : result.tables()) {
-    absl::StrAppendFormat(&text, "table        %s: %s, %s\n", table.name(),
-                          Counted(table.rows(), "row"), BytesText(table.bytes()));
-    rows += table.rows();
-    bytes += table.bytes();
-  }
-  if (result.tables_size() > 1) {
-    absl::StrAppendFormat(&text, "tables       %s, %s\n", Counted(rows, "row"), BytesText(bytes));
-  }
+  AppendCourse(report, &text);
+  AppendScores(report, &text);
+  AppendTables(result, &text);
   if (report.quarantined > 0) {
     absl::StrAppendFormat(&text, "quarantined  %s, kept in %s/quarantine\n",
                           Counted(report.quarantined, "bad record"), report.run_dir);

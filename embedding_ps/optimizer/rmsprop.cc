@@ -94,12 +94,12 @@ class RmsProp final : public SparseOptimizer {
     for (size_t begin = 0; begin < values.size(); begin += kBlock) {
       const size_t n = std::min(kBlock, values.size() - begin);
       const float* const g = gradient.data() + begin;
-      float* slot = state.data() + begin;  // of a, then c, then m
-      AddSquares(constants.rho, g, slot, steps, n);
-      if (centred_) SubtractMean(constants.rho, g, slot += values.size(), steps, n);
+      float* kept = state.data() + begin;  // of a, then c, then m
+      AddSquares(constants.rho, g, kept, steps, n);
+      if (centred_) SubtractMean(constants.rho, g, kept += values.size(), steps, n);
       Divide(constants, g, steps, n);
       if (constants.momentum > 0) {
-        AddMomentum(constants.momentum, slot + values.size(), steps, n);
+        AddMomentum(constants.momentum, kept + values.size(), steps, n);
       }
       Subtract(steps, values.data() + begin, n);
     }

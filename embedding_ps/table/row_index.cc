@@ -10,13 +10,13 @@ namespace {
 
 constexpr double kMinHomeLines = 48;
 
-// At kMaxLoad a run of taken slots is rarely longer than this; the overflow doubles when one is.
+// At kMaxLoad a run of taken entries is rarely longer than this; the overflow doubles when one is.
 constexpr size_t kMinOverflowLines = 16;
 
-// A full line costs a lookup a second cache miss; an empty slot costs 16 bytes.
+// A full line costs a lookup a second cache miss; an empty entry costs 16 bytes.
 constexpr double kMaxLoad = 0.79;
 
-// A smaller factor leaves fewer slots empty but copies each slot more often: 9 times at 9/8, 7
+// A smaller factor leaves fewer entries empty but copies each entry more often: 9 times at 9/8, 7
 // times at 7/6, 5 times at 5/4.
 constexpr double kGrowth = 7.0 / 6;
 
@@ -25,20 +25,20 @@ constexpr double kGrowth = 7.0 / 6;
 RowIndex::RowIndex(size_t reserve_rows, double phase, int num_partitions)
     : num_partitions_(static_cast<uint64_t>(std::max(num_partitions, 1))) {
   next_home_lines_ = kMinHomeLines * std::pow(kGrowth, phase);
-  const double reserved_slots = static_cast<double>(reserve_rows) / kMaxLoad;
-  const double home_lines = std::max(next_home_lines_, reserved_slots / kLineSlots + 2);
+  const double reserved_entries = static_cast<double>(reserve_rows) / kMaxLoad;
+  const double home_lines = std::max(next_home_lines_, reserved_entries / kLineEntries + 2);
   Allocate(static_cast<size_t>(home_lines), kMinOverflowLines);
 }
 
 void RowIndex::Allocate(size_t home_lines, size_t overflow_lines) {
   home_lines_ = home_lines;
   overflow_lines_ = overflow_lines;
-  num_slots_ = (home_lines_ + overflow_lines_) * kLineSlots;
-  max_size_ = static_cast<size_t>(static_cast<double>(home_lines_ * kLineSlots) * kMaxLoad);
+  num_entries_ = (home_lines_ + overflow_lines_) * kLineEntries;
+  max_size_ = static_cast<size_t>(static_cast<double>(home_lines_ * kLineEntries) * kMaxLoad);
   // Rounded down, so that the largest ordinal's home is below home_lines_.
   lines_per_ordinal_ = home_lines_ * kNumPartitions / num_partitions_;
-  block_ = PageBlock(num_slots_ * sizeof(Slot));
-  slots_ = reinterpret_cast<Slot*>(block_.data());
+  block_ = PageBlock(num_entries_ * sizeof(Entry));
+  entries_ = reinterpret_cast<Entry*>(block_.data());
   end_ = 0;
   size_ = 0;
 }
@@ -46,21 +46,21 @@ void RowIndex::Allocate(size_t home_lines, size_t overflow_lines) {
 void RowIndex::Insert(uint64_t ordinal, uint32_t row, uint8_t mark) {
   if (size_ >= max_size_) Grow();
   while (true) {
-    // Slots are sorted by ordinal: find the place, then move the run of taken slots from there on
-    // up by one, into the first empty slot.
-    Slot* place = slots_ + HomeLine(ordinal) * kLineSlots;
+    // Entries are sorted by ordinal: find the place, then move the run of taken entries from there
+    // on up by one, into the first empty entry.
+    Entry* place = entries_ + HomeLine(ordinal) * kLineEntries;
     while (place->inverse > ~ordinal) ++place;
-    Slot* empty = place;
+    Entry* empty = place;
     while (empty->row_plus_one != 0) ++empty;
-    // The last line must stay empty, because searches stop at an empty slot.
-    if (empty + kLineSlots < slots_ + num_slots_) {
+    // The last line must stay empty, because searches stop at an empty entry.
+    if (empty + kLineEntries < entries_ + num_entries_) {
       std::memmove(static_cast<void*>(place + 1), place,
-                   static_cast<size_t>(empty - place) * sizeof(Slot));
-      *place = Slot();
+                   static_cast<size_t>(empty - place) * sizeof(Entry));
+      *place = Entry();
       place->inverse = ~ordinal;
       place->row_plus_one = row + 1;
       place->mark_ = mark;
-      end_ = std::max(end_, static_cast<size_t>(empty - slots_) + 1);
+      end_ = std::max(end_, static_cast<size_t>(empty - entries_) + 1);
       ++size_;
       return;
     }
@@ -71,7 +71,7 @@ void RowIndex::Insert(uint64_t ordinal, uint32_t row, uint8_t mark) {
 void RowIndex::Expect(size_t rows) {
   if (rows <= max_size_) return;
   double home_lines = next_home_lines_;
-  while (static_cast<double>(static_cast<size_t>(home_lines) * kLineSlots) * kMaxLoad <
+  while (static_cast<double>(static_cast<size_t>(home_lines) * kLineEntries) * kMaxLoad <
          static_cast<double>(rows)) {
     home_lines *= kGrowth;
   }
@@ -81,17 +81,17 @@ void RowIndex::Expect(size_t rows) {
 
 void RowIndex::Append(uint64_t ordinal, uint32_t row) {
   if (size_ >= max_size_) Grow();
-  Slot slot = {};
-  slot.inverse = ~ordinal;
-  slot.row_plus_one = row + 1;
-  while (!Place(slot)) Resize(home_lines_, 2 * overflow_lines_);
+  Entry entry = {};
+  entry.inverse = ~ordinal;
+  entry.row_plus_one = row + 1;
+  while (!Place(entry)) Resize(home_lines_, 2 * overflow_lines_);
 }
 
-// Appends `slot`, whose ordinal is the largest so far. False if no room is left.
-bool RowIndex::Place(const Slot& slot) {
-  const size_t at = std::max(end_, HomeLine(slot.ordinal()) * kLineSlots);
-  if (at + kLineSlots >= num_slots_) return false;
-  slots_[at] = slot;
+// Appends `entry`, whose ordinal is the largest so far. False if no room is left.
+bool RowIndex::Place(const Entry& entry) {
+  const size_t at = std::max(end_, HomeLine(entry.ordinal()) * kLineEntries);
+  if (at + kLineEntries >= num_entries_) return false;
+  entries_[at] = entry;
   end_ = at + 1;
   ++size_;
   return true;
@@ -118,14 +118,14 @@ void RowIndex::Resize(size_t home_lines, size_t overflow_lines) {
 // Copies the marks, too, because a cut goes on while the index grows. False if `to` has too few
 // overflow lines.
 bool RowIndex::CopyTo(RowIndex* to) const {
-  for (const Slot* slot = slots_; slot != slots_ + end_; ++slot) {
-    if (slot->row_plus_one != 0 && !to->Place(*slot)) return false;
+  for (const Entry* entry = entries_; entry != entries_ + end_; ++entry) {
+    if (entry->row_plus_one != 0 && !to->Place(*entry)) return false;
   }
   return true;
 }
 
 void RowIndex::ClearMarks() {
-  for (Slot* slot = slots_; slot != slots_ + end_; ++slot) slot->mark_ = 0;
+  for (Entry* entry = entries_; entry != entries_ + end_; ++entry) entry->mark_ = 0;
 }
 
 }  // namespace satrap

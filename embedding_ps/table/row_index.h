@@ -1,12 +1,12 @@
 // A RowIndex maps the keys of a shard, by their ordinals (key_order.h), to row numbers.
 //
-// Open addressing over an array of 16-byte slots, four to a cache line, in ascending order of
+// Open addressing over an array of 16-byte entries, four to a cache line, in ascending order of
 // ordinals, so of keys. A key's home is the cache line that its ordinal, as a fraction of all
-// ordinals, points at; a taken slot pushes the later ones up. Keys spread evenly over the homes
+// ordinals, points at; a taken entry pushes the later ones up. Keys spread evenly over the homes
 // because every key is Mix64 of an id (docs/formats.md, "Hashes"). The order does not depend on the
 // capacity, so growing is one sequential pass over both arrays; so is filling an index with keys
 // that ascend. The index grows by a sixth: between two growths a row costs 23.6 down to 20.3 bytes.
-// Every u64 is a legal key: a slot is empty by its row, not by its key.
+// Every u64 is a legal key: an entry is empty by its row, not by its key.
 //
 // Not thread-safe: the shard's lock guards it.
 
@@ -27,7 +27,7 @@ class RowIndex {
   static constexpr uint32_t kAbsent = 0xffffffff;
   static constexpr uint32_t kFurther = 0xfffffffe;
 
-  class Slot {
+  class Entry {
    public:
     uint64_t ordinal() const { return ~inverse; }
     uint32_t row() const { return row_plus_one - 1; }
@@ -38,12 +38,12 @@ class RowIndex {
 
    private:
     friend class RowIndex;
-    uint64_t inverse;       // ~ordinal, so that an empty slot's 0 ranks after every ordinal
+    uint64_t inverse;       // ~ordinal, so that an empty entry's 0 ranks after every ordinal
     uint32_t row_plus_one;  // 0: empty, as in memory fresh from the kernel
     uint8_t mark_;
     uint8_t reserved[3];  // for the row's data time, count and flags (eviction, admission); 0
   };
-  static_assert(sizeof(Slot) == 16);
+  static_assert(sizeof(Entry) == 16);
 
   // Does not grow before it holds `reserve_rows`. `phase`, in [0, 1), moves the sizes at which it
   // grows: 0 and almost 1 lie one growth apart. The shards of a table hold about as many rows each;
@@ -61,12 +61,12 @@ class RowIndex {
     }
     return row;
   }
-  // As Find, but returns the slot, with the row's mark; null if absent. Valid until the next Insert
-  // or Append.
-  Slot* FindSlot(uint64_t ordinal) {
-    Slot* slot = slots_ + HomeLine(ordinal) * kLineSlots;
-    while (slot->inverse > ~ordinal) ++slot;
-    return slot->inverse == ~ordinal && slot->row_plus_one != 0 ? slot : nullptr;
+  // As Find, but returns the entry, with the row's mark; null if absent. Valid until the next
+  // Insert or Append.
+  Entry* FindEntry(uint64_t ordinal) {
+    Entry* entry = entries_ + HomeLine(ordinal) * kLineEntries;
+    while (entry->inverse > ~ordinal) ++entry;
+    return entry->inverse == ~ordinal && entry->row_plus_one != 0 ? entry : nullptr;
   }
 
   // Find in steps, for a caller that looks for many keys and has memory fetch some lines while it
@@ -75,19 +75,20 @@ class RowIndex {
     return static_cast<size_t>((static_cast<unsigned __int128>(ordinal) * lines_per_ordinal_) >>
                                64);
   }
-  const void* LineAddress(size_t line) const { return slots_ + line * kLineSlots; }
+  const void* LineAddress(size_t line) const { return entries_ + line * kLineEntries; }
   // As Find, or kFurther if the answer lies in a later line.
   // REQUIRES: line is HomeLine(ordinal), or the line after one that gave kFurther
   uint32_t FindInLine(size_t line, uint64_t ordinal) const {
-    // Slots of lower ordinals come first and empty slots last, so the number of lower ordinals is
-    // the place where this ordinal must be.
-    const Slot* const slots = slots_ + line * kLineSlots;
+    // Entries of lower ordinals come first and empty entries last, so the number of lower ordinals
+    // is the place where this ordinal must be.
+    const Entry* const entries = entries_ + line * kLineEntries;
     const uint64_t inverse = ~ordinal;
-    const size_t place = size_t{slots[0].inverse > inverse} + size_t{slots[1].inverse > inverse} +
-                         size_t{slots[2].inverse > inverse} + size_t{slots[3].inverse > inverse};
-    if (place == kLineSlots) return kFurther;
-    // An empty slot has row_plus_one 0, which gives kAbsent.
-    return slots[place].inverse == inverse ? slots[place].row_plus_one - 1 : kAbsent;
+    const size_t place =
+        size_t{entries[0].inverse > inverse} + size_t{entries[1].inverse > inverse} +
+        size_t{entries[2].inverse > inverse} + size_t{entries[3].inverse > inverse};
+    if (place == kLineEntries) return kFurther;
+    // An empty entry has row_plus_one 0, which gives kAbsent.
+    return entries[place].inverse == inverse ? entries[place].row_plus_one - 1 : kAbsent;
   }
 
   // REQUIRES: Find(ordinal) == kAbsent, row < kFurther
@@ -95,45 +96,46 @@ class RowIndex {
 
   // Makes room for `rows` in all: grows to the capacity that this many inserts would have led to.
   void Expect(size_t rows);
-  // As Insert, for the largest ordinal so far: writes one slot and searches nothing.
+  // As Insert, for the largest ordinal so far: writes one entry and searches nothing.
   // REQUIRES: ordinal is above all that the index holds
   void Append(uint64_t ordinal, uint32_t row);
 
-  // Calls visit(slot) for the keys with ordinals in [first, last], ascending, until it returns
+  // Calls visit(entry) for the keys with ordinals in [first, last], ascending, until it returns
   // false.
   template <typename Visitor>
   void Walk(uint64_t first, uint64_t last, Visitor visit) {
-    // An empty slot at or after the home of `last` ends the run in which its keys can lie.
-    const Slot* const last_home = slots_ + HomeLine(last) * kLineSlots;
-    for (Slot* slot = slots_ + HomeLine(first) * kLineSlots; slot != slots_ + num_slots_; ++slot) {
-      if (slot->row_plus_one == 0) {
-        if (slot >= last_home) return;
-      } else if (slot->ordinal() >= first) {
-        if (slot->ordinal() > last || !visit(*slot)) return;
+    // An empty entry at or after the home of `last` ends the run in which its keys can lie.
+    const Entry* const last_home = entries_ + HomeLine(last) * kLineEntries;
+    for (Entry* entry = entries_ + HomeLine(first) * kLineEntries; entry != entries_ + num_entries_;
+         ++entry) {
+      if (entry->row_plus_one == 0) {
+        if (entry >= last_home) return;
+      } else if (entry->ordinal() >= first) {
+        if (entry->ordinal() > last || !visit(*entry)) return;
       }
     }
   }
 
-  // Sets the mark of every slot to 0.
+  // Sets the mark of every entry to 0.
   void ClearMarks();
 
  private:
-  static constexpr size_t kLineSlots = 4;
+  static constexpr size_t kLineEntries = 4;
 
   void Allocate(size_t home_lines, size_t overflow_lines);
   void Grow();
   void Resize(size_t home_lines, size_t overflow_lines);
   bool CopyTo(RowIndex* to) const;
-  bool Place(const Slot& slot);
+  bool Place(const Entry& entry);
 
   PageBlock block_;
-  Slot* slots_ = nullptr;
+  Entry* entries_ = nullptr;
   uint64_t lines_per_ordinal_ = 0;  // times 2^64
   double next_home_lines_ = 0;      // a capacity of this phase; not rounded, to keep phases apart
   size_t home_lines_ = 0;           // lines that can be a home
-  size_t overflow_lines_ = 0;  // room after them for displaced slots; the last line stays empty
-  size_t num_slots_ = 0;
-  size_t end_ = 0;       // the slot after the last taken one
+  size_t overflow_lines_ = 0;  // room after them for displaced entries; the last line stays empty
+  size_t num_entries_ = 0;
+  size_t end_ = 0;       // the entry after the last taken one
   size_t max_size_ = 0;  // an insert beyond it grows the index first
   size_t size_ = 0;
   uint64_t num_partitions_ = kNumPartitions;

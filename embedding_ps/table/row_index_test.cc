@@ -39,10 +39,10 @@ TEST(RowIndexTest, EveryOrdinalIsLegal) {
   for (uint32_t i = 0; i < 5000; ++i) Put(&index, 100 + i, 1000 + i);
   for (uint32_t i = 0; i < ordinals.size(); ++i) {
     EXPECT_EQ(index.Find(ordinals[i]), i);
-    ASSERT_NE(index.FindSlot(ordinals[i]), nullptr);
-    EXPECT_EQ(index.FindSlot(ordinals[i])->row(), i);
+    ASSERT_NE(index.FindEntry(ordinals[i]), nullptr);
+    EXPECT_EQ(index.FindEntry(ordinals[i])->row(), i);
   }
-  EXPECT_EQ(index.FindSlot(2), nullptr);
+  EXPECT_EQ(index.FindEntry(2), nullptr);
 }
 
 // All ordinals are near the largest one, so the overflow lines fill, and the index grows before its
@@ -62,8 +62,8 @@ TEST(RowIndexTest, LargestRowNumberIsKept) {
 
 std::vector<uint64_t> Walked(RowIndex* index, uint64_t first, uint64_t last) {
   std::vector<uint64_t> ordinals;
-  index->Walk(first, last, [&](const RowIndex::Slot& slot) {
-    ordinals.push_back(slot.ordinal());
+  index->Walk(first, last, [&](const RowIndex::Entry& entry) {
+    ordinals.push_back(entry.ordinal());
     return true;
   });
   return ordinals;
@@ -134,10 +134,10 @@ TEST(RowIndexTest, MarksStayWithTheirKeysWhileTheIndexGrows) {
   for (uint32_t i = 0; i < 100; ++i) index.Insert(KeyOfId(i), i, static_cast<uint8_t>(i % 3));
   for (uint32_t i = 100; i < 20000; ++i) Put(&index, i, i);
   for (uint32_t i = 0; i < 200; ++i) {
-    ASSERT_EQ(index.FindSlot(KeyOfId(i))->mark(), i < 100 ? i % 3 : 0u) << i;
+    ASSERT_EQ(index.FindEntry(KeyOfId(i))->mark(), i < 100 ? i % 3 : 0u) << i;
   }
   index.ClearMarks();
-  for (uint32_t i = 0; i < 200; ++i) ASSERT_EQ(index.FindSlot(KeyOfId(i))->mark(), 0);
+  for (uint32_t i = 0; i < 200; ++i) ASSERT_EQ(index.FindEntry(KeyOfId(i))->mark(), 0);
 }
 
 TEST(RowIndexTest, CostsLessThan24BytesARowOnceItIsLarge) {

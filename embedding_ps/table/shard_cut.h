@@ -3,7 +3,7 @@
 // them.
 //
 // A row belongs to the cut as it was when the cut began. Until the writer has passed it, whoever
-// changes it copies it out first and sets its mark (RowIndex::Slot::mark) to the cut's; a row that
+// changes it copies it out first and sets its mark (RowIndex::Entry::mark) to the cut's; a row that
 // is created ahead of the writer gets the same mark, because it belongs to no cut yet. The writer
 // takes rows without the mark from the table and rows with it from the copies, if they are there,
 // and sets the marks that it passes to 0. Rows that the writer has passed change freely.

@@ -222,8 +222,8 @@ void TableShard::WriteRows(absl::Span<const uint64_t> keys, absl::Span<const uin
 void TableShard::AppendKeys(int nth_partition, std::vector<uint64_t>* keys) {
   const uint64_t first = static_cast<uint64_t>(nth_partition) << KeyOrder::kLowBits;
   MutexLock lock(&mutex_);
-  index_.Walk(first, first | KeyOrder::kLowMask, [&](const RowIndex::Slot& slot) {
-    keys->push_back(order_.KeyOf(slot.ordinal()));
+  index_.Walk(first, first | KeyOrder::kLowMask, [&](const RowIndex::Entry& entry) {
+    keys->push_back(order_.KeyOf(entry.ordinal()));
     return true;
   });
 }

@@ -137,7 +137,7 @@ class TableShard {
   // the squares of a step, and again for its Update and sweep. Empty without sweeps.
   mutable std::vector<uint64_t> seen_ GUARDED_BY(mutex_);
   std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null while none is under way
-  // The mark of the newest cut. Any mark of a slot other than 0 is that of a cut that was begun
+  // The mark of the newest cut. Any mark of an entry other than 0 is that of a cut that was begun
   // since last_mark_ was 0 and was not read whole.
   uint8_t last_mark_ GUARDED_BY(mutex_) = 0;
 };

@@ -30,14 +30,14 @@ void TableShard::EndCut(uint64_t cut) {
   std::unique_ptr<ShardCut> ended;  // frees its copies without the lock
   MutexLock lock(&mutex_);
   if (cut_ == nullptr || cut_->number() != cut) return;
-  // The writer has been at every slot and has set every mark to 0, those of older cuts, too.
+  // The writer has been at every entry and has set every mark to 0, those of older cuts, too.
   if (cut_->IsRead()) last_mark_ = 0;
   ended = std::move(cut_);
 }
 
 void TableShard::CopyOut(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions) {
   uint64_t ordinals[kBlock];
-  RowIndex::Slot* slots[kBlock];
+  RowIndex::Entry* entries[kBlock];
   const size_t row_bytes = updater_.layout().num_floats() * sizeof(float);
   for (; !positions.empty(); positions.remove_prefix(std::min(kBlock, positions.size()))) {
     if (cut_->budget().exhausted()) return;
@@ -46,22 +46,22 @@ void TableShard::CopyOut(absl::Span<const uint64_t> keys, absl::Span<const uint3
       ordinals[i] = order_.OrdinalOf(keys[positions[i]]);
       Touch(index_.LineAddress(index_.HomeLine(ordinals[i])));
     }
-    size_t num_slots = 0;
+    size_t num_entries = 0;
     for (size_t i = 0; i < n; ++i) {
       if (cut_->IsPassed(ordinals[i])) continue;
-      RowIndex::Slot* const slot = index_.FindSlot(ordinals[i]);
-      if (slot != nullptr && slot->mark() != cut_->mark()) slots[num_slots++] = slot;
+      RowIndex::Entry* const entry = index_.FindEntry(ordinals[i]);
+      if (entry != nullptr && entry->mark() != cut_->mark()) entries[num_entries++] = entry;
     }
-    if (num_slots == 0) continue;
-    if (!cut_->Reserve(num_slots)) return;
-    for (size_t i = 0; i < num_slots; ++i) {
-      ForEachLine(arena_.Row(slots[i]->row()), row_bytes, Touch);
+    if (num_entries == 0) continue;
+    if (!cut_->Reserve(num_entries)) return;
+    for (size_t i = 0; i < num_entries; ++i) {
+      ForEachLine(arena_.Row(entries[i]->row()), row_bytes, Touch);
     }
-    for (size_t i = 0; i < num_slots; ++i) {
+    for (size_t i = 0; i < num_entries; ++i) {
       // A key that comes twice has been copied already.
-      if (slots[i]->mark() == cut_->mark()) continue;
-      cut_->CopyOut(slots[i]->ordinal(), arena_.Row(slots[i]->row()));
-      slots[i]->set_mark(cut_->mark());
+      if (entries[i]->mark() == cut_->mark()) continue;
+      cut_->CopyOut(entries[i]->ordinal(), arena_.Row(entries[i]->row()));
+      entries[i]->set_mark(cut_->mark());
     }
   }
 }
@@ -72,11 +72,11 @@ void TableShard::CopyAllOut() {
     const uint64_t base = static_cast<uint64_t>(nth) << KeyOrder::kLowBits;
     // Thread-safety analysis cannot see that the lambda runs with the lock held.
     index_.Walk(base, base | KeyOrder::kLowMask,
-                [&](RowIndex::Slot& slot) NO_THREAD_SAFETY_ANALYSIS {
-                  if (cut_->IsPassed(slot.ordinal()) || slot.mark() == cut_->mark()) return true;
+                [&](RowIndex::Entry& entry) NO_THREAD_SAFETY_ANALYSIS {
+                  if (cut_->IsPassed(entry.ordinal()) || entry.mark() == cut_->mark()) return true;
                   if (!cut_->Reserve(1)) return false;
-                  cut_->CopyOut(slot.ordinal(), arena_.Row(slot.row()));
-                  slot.set_mark(cut_->mark());
+                  cut_->CopyOut(entry.ordinal(), arena_.Row(entry.row()));
+                  entry.set_mark(cut_->mark());
                   return true;
                 });
   }
@@ -105,22 +105,22 @@ CutRead TableShard::ReadCut(uint64_t cut, int nth_partition, size_t max_rows, ui
   // see that the lambda runs with the lock held.
   bool full = false;
   index_.Walk(base | partition.next, base | KeyOrder::kLowMask,
-              [&](RowIndex::Slot& slot) NO_THREAD_SAFETY_ANALYSIS {
-                const uint64_t ordinal = slot.ordinal();
+              [&](RowIndex::Entry& entry) NO_THREAD_SAFETY_ANALYSIS {
+                const uint64_t ordinal = entry.ordinal();
                 while (copies_left > 0 && partition.sorted[copies_left - 1].ordinal <= ordinal) {
                   if ((full = n == max_rows)) return false;
                   take_copy();
                 }
-                if (slot.mark() != reading.mark()) {
+                if (entry.mark() != reading.mark()) {
                   if ((full = n == max_rows)) return false;
                   keys[n] = order_.KeyOf(ordinal);
-                  sources[n++] = arena_.Row(slot.row());
+                  sources[n++] = arena_.Row(entry.row());
                 }
-                if (slot.mark() != 0) slot.set_mark(0);
+                if (entry.mark() != 0) entry.set_mark(0);
                 partition.next = (ordinal & KeyOrder::kLowMask) + 1;
                 return true;
               });
-  // Copies of rows after the last slot.
+  // Copies of rows after the last entry.
   while (copies_left > 0 && !full) {
     full = n == max_rows;
     if (!full) take_copy();

@@ -25,7 +25,7 @@
 // Threads: device_memory.h says what two may do at a time.
 //
 // Linear layers are in linear_operations.h, feature interactions in interaction_operations.h,
-// further losses in loss_operations.h, what ends a step in step_operations.h.
+// losses in loss_operations.h, what ends a step in step_operations.h.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_BACKEND_H_
@@ -111,14 +111,6 @@ class Backend : public DeviceMemory,
   // n is 0 or the control does not apply.
   virtual void BatchNormRunning(Tensor control, Tensor sums, float momentum, Tensor mean,
                                 Tensor variance) = 0;
-
-  // l = max(z, 0) - z y + log(1 + exp(-|z|)).
-  // dz = gradient_scale * weight * mask * (sigmoid(z) - y): the gradient of a sum, not of a mean.
-  // sums: F64 (1, 2) = [sum weight l | sum weight].
-  // All (n, 1); weights and mask may be empty, which means 1. A masked sample adds exactly 0,
-  // whatever its label.
-  virtual void BceWithLogits(Tensor control, Tensor logits, Tensor labels, Tensor weights,
-                             Tensor mask, Tensor dlogits, Tensor sums) = 0;
 
   // Writes the segments and lengths of all features of a part, whatever their tables, from the rows
   // of their ids (row_exchange_args.h). REQUIRES: all have the same number of samples

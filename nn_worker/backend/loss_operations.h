@@ -1,7 +1,6 @@
-// The operations of losses other than BceWithLogits (backend.h), with that one's rules: gradients
-// are those of a sum, not of a mean, times control.gradient_scale; sample weights and a mask, (n,
-// 1) each, may be empty, which means 1; a masked sample adds exactly 0, whatever its label, and its
-// gradient is exactly 0; and
+// The operations of losses. Gradients are those of a sum, not of a mean, times
+// control.gradient_scale. Sample weights and a mask, (n, 1) each, may be empty, which means 1. A
+// masked sample adds exactly 0, whatever its label, and its gradient is exactly 0; and
 //
 //   sums: F64 (1, 2) = [sum weight l | sum weight]     over samples, or pairs, that count
 //
@@ -37,6 +36,12 @@ struct CandidateLossArgs {
 class LossOperations {
  public:
   virtual ~LossOperations() = default;
+
+  // l = max(z, 0) - z y + log(1 + exp(-|z|)).
+  // dz = weight mask (sigmoid(z) - y).
+  // All (n, 1).
+  virtual void BceWithLogits(Tensor control, Tensor logits, Tensor labels, Tensor weights,
+                             Tensor mask, Tensor dlogits, Tensor sums) = 0;
 
   // l = (z - y)^2; dz = 2 weight mask (z - y).     all (n, 1)
   virtual void SquaredError(Tensor control, Tensor outputs, Tensor labels, Tensor weights,

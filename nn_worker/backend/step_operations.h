@@ -29,14 +29,14 @@ class StepOperations {
   // the rule if the step counts. The rest is the plan's.
   virtual void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) = 0;
 
-  // One step of an optimizer over a flat range: all tensors are (1, values), `slots` the rule's
-  // NumSlots. Changes nothing unless the control applies, whatever the gradient holds. For each
+  // One step of an optimizer over a flat range: all tensors are (1, values), `states` the rule's
+  // NumStates. Changes nothing unless the control applies, whatever the gradient holds. For each
   // value, with the control's scale and lr = its learning rate * rate_factor:
   //
   //     g = gradient * scale + l2 w + l1 sign(w); w -= lr weight_decay w
   //
-  // and then, with the slots in the order in which they occur here and the control's c1 and c2 =
-  // 1 - beta1^t and 1 - beta2^t:
+  // and then, with the state arrays in the order in which they occur here and the control's c1 and
+  // c2 = 1 - beta1^t and 1 - beta2^t:
   //
   //     kSgd                  w -= lr g
   //     kAdagrad              a += g^2; w -= lr g / (sqrt(a) + epsilon)
@@ -65,7 +65,7 @@ class StepOperations {
   // w, and are in the order of their places. REQUIRES: they held the values of w before; `begin` is
   // a multiple of 16
   virtual void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
-                             absl::Span<const Tensor> slots,
+                             absl::Span<const Tensor> states,
                              absl::Span<const WeightCopy> copies) = 0;
 
   // average = d average + (1 - d) w with d = AverageDecay(decay, the control's step), if the

@@ -3,9 +3,9 @@
 //   activations  One block for each tensor, its rows padded to a multiple of a cache line. A tensor
 //                that lies within a concatenation is a range of columns of that block. Graph inputs
 //                outside any concatenation share one block for each dtype. Gradients likewise.
-//   parameters   One flat buffer each for the values, the gradients, every optimizer slot, and the
-//                states. All F32; a network that computes in 16 bits has copies of some of them,
-//                with padded rows.
+//   parameters   One flat buffer each for the values, the gradients, every state array of the
+//                optimizer, and the states of layers. All F32; a network that computes in 16 bits
+//                has copies of some of them, with padded rows.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_NETWORK_MEMORY_H_
 #define SATRAP_NN_WORKER_GRAPH_NETWORK_MEMORY_H_

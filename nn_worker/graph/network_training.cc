@@ -31,15 +31,15 @@ absl::Status NetworkTraining::AllocateGradients() {
   ASSIGN_OR_RETURN(gradients_, AllocateTensor(backend_, DType::kF32, 1, size));
   ASSIGN_OR_RETURN(sums_,
                    NewGradientSums(backend_, options_.collective, options_.reduction, gradients_));
-  ASSIGN_OR_RETURN(const Tensor all_slots,
-                   AllocateTensor(backend_, DType::kF32, optimizer_.slots.size(), size));
-  for (int64_t slot = 0; slot < all_slots.rows; ++slot) slots_.push_back(all_slots.Rows(slot, 1));
+  ASSIGN_OR_RETURN(const Tensor all_states,
+                   AllocateTensor(backend_, DType::kF32, optimizer_.states.size(), size));
+  for (int64_t s = 0; s < all_states.rows; ++s) states_.push_back(all_states.Rows(s, 1));
   return absl::OkStatus();
 }
 
 void NetworkTraining::SetInitialState() {
-  for (size_t slot = 0; slot < slots_.size(); ++slot) {
-    backend_->Fill(slots_[slot], optimizer_.slots[slot].initial_value);
+  for (size_t state = 0; state < states_.size(); ++state) {
+    backend_->Fill(states_[state], optimizer_.states[state].initial_value);
   }
 }
 
@@ -63,9 +63,9 @@ void NetworkTraining::WriteControl(const StepControl& value) {
 }
 
 void NetworkTraining::AppendState(std::vector<KeptArray>* kept) const {
-  for (size_t slot = 0; slot < slots_.size(); ++slot) {
-    AppendKept(values_.parameter_layout, slots_[slot],
-               absl::StrCat("#", optimizer_.slots[slot].name), kept);
+  for (size_t state = 0; state < states_.size(); ++state) {
+    AppendKept(values_.parameter_layout, states_[state],
+               absl::StrCat("#", optimizer_.states[state].name), kept);
   }
 }
 
@@ -129,13 +129,13 @@ void NetworkTraining::Step(const DenseStep& step, const StepTotals& totals, floa
   values_.ShowAverages(false);
   for (size_t r = 0; r < ranges_.size(); ++r) {
     const ParameterRange& range = ranges_[r];
-    std::vector<Tensor> slots;
-    for (const Tensor& slot : slots_) slots.push_back(slot.Columns(range.begin, range.size));
+    std::vector<Tensor> states;
+    for (const Tensor& state : states_) states.push_back(state.Columns(range.begin, range.size));
     OptimizerRule rule = range.rule;
     rule.l2 *= clip_factor;
     rule.l1 *= clip_factor;
     backend_->OptimizerStep(control_, rule, gradients_.Columns(range.begin, range.size),
-                            values_.parameters.Columns(range.begin, range.size), slots,
+                            values_.parameters.Columns(range.begin, range.size), states,
                             copies_of_ranges_[r]);
   }
   if (values_.averages.has_value()) values_.averages->Follow(control_);

@@ -65,7 +65,7 @@ class NetworkTraining {
   std::vector<ParameterRange> ranges_;
   std::vector<std::vector<WeightCopy>> copies_of_ranges_;  // by range
   Tensor gradients_;
-  std::vector<Tensor> slots_;  // (1, size) each
+  std::vector<Tensor> states_;  // (1, size) each
   Tensor control_;
   GradientScale gradient_scale_;  // as in the control
   Tensor step_sums_;              // (1, kNumStepSums)

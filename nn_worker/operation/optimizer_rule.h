@@ -24,7 +24,7 @@ enum class OptimizerKind : int32_t {
   kFtml,
 };
 
-inline constexpr int kMaxOptimizerSlots = 3;
+inline constexpr int kMaxOptimizerStates = 3;
 
 struct OptimizerRule {
   OptimizerKind kind = OptimizerKind::kSgd;
@@ -50,7 +50,7 @@ struct OptimizerRule {
 };
 
 // Values of state for each value that the rule changes.
-constexpr int NumSlots(const OptimizerRule& rule) {
+constexpr int NumStates(const OptimizerRule& rule) {
   switch (rule.kind) {
     case OptimizerKind::kSgd:
       return 0;

@@ -1,7 +1,7 @@
 // A DenseOptimizer says how the dense network's gradient changes its parameters: a rule of the
 // backend (StepOperations::OptimizerStep) and the state that it needs.
 //
-// It owns no memory: the network keeps a value of each slot for each parameter. What a step
+// It owns no memory: the network keeps a value of each state array for each parameter. What a step
 // computes is a function of its arguments. In particular Adam's t is the number of the step, not a
 // count of calls, so a skipped step or a resumed job changes nothing.
 
@@ -34,17 +34,17 @@ struct DenseStart {
 };
 
 struct DenseOptimizer {
-  struct Slot {
+  struct State {
     std::string name;         // in saved models: "adam.m"; the kind is before the dot
     float initial_value = 0;  // of every element
   };
 
   OptimizerRule rule;  // with l2 and weight decay of parameters that have no settings of their own
-  std::vector<Slot> slots;  // NumSlots(rule)
+  std::vector<State> states;  // NumStates(rule)
 
-  // The kind that the names of the slots begin with; empty without state.
+  // The kind that the names of the state arrays begin with; empty without state.
   std::string state_kind() const {
-    return slots.empty() ? "" : slots[0].name.substr(0, slots[0].name.find('.'));
+    return states.empty() ? "" : states[0].name.substr(0, states[0].name.find('.'));
   }
 };
 

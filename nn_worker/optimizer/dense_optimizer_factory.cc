@@ -22,7 +22,7 @@ DenseOptimizer Adagrad(const OptimizerConfig::Adagrad& config) {
   DenseOptimizer made;
   made.rule.kind = OptimizerKind::kAdagrad;
   made.rule.epsilon = config.epsilon();
-  made.slots = {{"adagrad.a", config.initial_accumulator()}};
+  made.states = {{"adagrad.a", config.initial_accumulator()}};
   return made;
 }
 
@@ -30,11 +30,11 @@ DenseOptimizer Adam(const OptimizerConfig::Adam& config) {
   DenseOptimizer made;
   made.rule.kind = OptimizerKind::kAdam;
   SetAdamConstants(config, &made.rule);
-  made.slots = {{"adam.m"}, {"adam.v"}};
+  made.states = {{"adam.m"}, {"adam.v"}};
   return made;
 }
 
-// The two forms keep different values in m, so the name of the slot says which form it is.
+// The two forms keep different values in m, so the name of the state array says which form it is.
 DenseOptimizer Momentum(const OptimizerConfig::Momentum& config) {
   const bool inside = config.form() == OptimizerConfig::Momentum::RATE_INSIDE;
   DenseOptimizer made;
@@ -42,7 +42,7 @@ DenseOptimizer Momentum(const OptimizerConfig::Momentum& config) {
       inside ? OptimizerKind::kMomentumRateInside : OptimizerKind::kMomentumRateOutside;
   made.rule.mu = config.mu();
   made.rule.dampening = config.dampening();
-  made.slots = {{inside ? "momentum_rate_inside.m" : "momentum_rate_outside.m"}};
+  made.states = {{inside ? "momentum_rate_inside.m" : "momentum_rate_outside.m"}};
   return made;
 }
 
@@ -50,7 +50,7 @@ DenseOptimizer Nesterov(const OptimizerConfig::Nesterov& config) {
   DenseOptimizer made;
   made.rule.kind = OptimizerKind::kNesterov;
   made.rule.mu = config.mu();
-  made.slots = {{"nesterov.m"}};
+  made.states = {{"nesterov.m"}};
   return made;
 }
 
@@ -61,9 +61,9 @@ DenseOptimizer RmsProp(const OptimizerConfig::RmsProp& config) {
   (config.epsilon_in_root() ? made.rule.epsilon_in_root : made.rule.epsilon) = config.epsilon();
   made.rule.mu = config.momentum();
   made.rule.centred = config.centred();
-  made.slots = {{"rmsprop.a"}};
-  if (config.centred()) made.slots.push_back({"rmsprop.c"});
-  if (config.momentum() > 0) made.slots.push_back({"rmsprop.m"});
+  made.states = {{"rmsprop.a"}};
+  if (config.centred()) made.states.push_back({"rmsprop.c"});
+  if (config.momentum() > 0) made.states.push_back({"rmsprop.m"});
   return made;
 }
 
@@ -72,7 +72,7 @@ DenseOptimizer Adadelta(const OptimizerConfig::Adadelta& config) {
   made.rule.kind = OptimizerKind::kAdadelta;
   made.rule.rho = config.rho();
   made.rule.epsilon = config.epsilon();
-  made.slots = {{"adadelta.a"}, {"adadelta.u"}};
+  made.states = {{"adadelta.a"}, {"adadelta.u"}};
   return made;
 }
 
@@ -80,7 +80,7 @@ DenseOptimizer AmsGrad(const OptimizerConfig::AmsGrad& config) {
   DenseOptimizer made;
   made.rule.kind = OptimizerKind::kAmsGrad;
   SetAdamConstants(config, &made.rule);
-  made.slots = {{"amsgrad.m"}, {"amsgrad.v"}, {"amsgrad.x"}};
+  made.states = {{"amsgrad.m"}, {"amsgrad.v"}, {"amsgrad.x"}};
   return made;
 }
 
@@ -89,7 +89,7 @@ DenseOptimizer AdamW(const OptimizerConfig::AdamW& config) {
   made.rule.kind = OptimizerKind::kAdam;
   SetAdamConstants(config, &made.rule);
   made.rule.weight_decay = config.weight_decay();
-  made.slots = {{"adamw.m"}, {"adamw.v"}};
+  made.states = {{"adamw.m"}, {"adamw.v"}};
   return made;
 }
 
@@ -99,7 +99,7 @@ DenseOptimizer Ftrl(const OptimizerConfig::Ftrl& config) {
   made.rule.beta = config.beta();
   made.rule.lambda1 = config.lambda1();
   made.rule.lambda2 = config.lambda2();
-  made.slots = {{"ftrl.z"}, {"ftrl.n", config.initial_accumulator()}};
+  made.states = {{"ftrl.z"}, {"ftrl.n", config.initial_accumulator()}};
   return made;
 }
 
@@ -107,7 +107,7 @@ DenseOptimizer Ftml(const OptimizerConfig::Ftml& config) {
   DenseOptimizer made;
   made.rule.kind = OptimizerKind::kFtml;
   SetAdamConstants(config, &made.rule);
-  made.slots = {{"ftml.v"}};
+  made.states = {{"ftml.v"}};
   return made;
 }
 
@@ -154,7 +154,7 @@ absl::StatusOr<DenseOptimizer> NewDenseOptimizer(const DenseOptimizerConfig& con
   RETURN_IF_ERROR(problems.First());
   DenseOptimizer optimizer = OfKind(config);
   optimizer.rule.l2 = config.l2();
-  CHECK(static_cast<int>(optimizer.slots.size()) == NumSlots(optimizer.rule));
+  CHECK(static_cast<int>(optimizer.states.size()) == NumStates(optimizer.rule));
   return optimizer;
 }
 

@@ -177,9 +177,9 @@ class Range {
         sums_(NewTensor(kNumStepSums)),
         control_(AllocateControl(backend_.get()).value()) {
     CopyIn(backend_.get(), w, w_);
-    for (const DenseOptimizer::Slot& slot : optimizer_.slots) {
-      slots_.push_back(NewTensor(count_));
-      backend_->Fill(slots_.back(), slot.initial_value);
+    for (const DenseOptimizer::State& state : optimizer_.states) {
+      states_.push_back(NewTensor(count_));
+      backend_->Fill(states_.back(), state.initial_value);
     }
   }
 
@@ -187,7 +187,7 @@ class Range {
     CopyIn(backend_.get(), gradient, gradient_);
     CopyIn(backend_.get(), std::vector<float>{1, weight, 0}, sums_);
     backend_->DecideStep(PlanOf(config_, optimizer_, step), sums_, control_);
-    backend_->OptimizerStep(control_, optimizer_.rule, gradient_, w_, slots_, {});
+    backend_->OptimizerStep(control_, optimizer_.rule, gradient_, w_, states_, {});
     return ReadFloats(backend_.get(), w_);
   }
 
@@ -201,7 +201,7 @@ class Range {
   const std::unique_ptr<Backend> backend_;
   const int64_t count_;
   const Tensor w_, gradient_, sums_, control_;
-  std::vector<Tensor> slots_;
+  std::vector<Tensor> states_;
 };
 
 TEST(DenseOptimizerFactoryTest, HundredRandomStepsAreThoseOfAScalarReference) {
@@ -280,7 +280,7 @@ TEST(DenseOptimizerFactoryTest, HundredRandomStepsOfFtrlAreThoseOfItsAlgorithm) 
   }
 }
 
-TEST(DenseOptimizerFactoryTest, EverySlotOfEveryKindHasANameOfItsOwn) {
+TEST(DenseOptimizerFactoryTest, EveryStateArrayOfEveryKindHasANameOfItsOwn) {
   std::set<std::string> names;
   size_t count = 0;
   for (const char* text :
@@ -288,8 +288,8 @@ TEST(DenseOptimizerFactoryTest, EverySlotOfEveryKindHasANameOfItsOwn) {
         "nesterov {}", "rmsprop { centred: true momentum: 0.5 }", "adadelta {}", "amsgrad {}",
         "adamw {}", "ftrl {}", "ftml {}"}) {
     const DenseOptimizer optimizer = NewDenseOptimizer(Parse(text)).value();
-    for (const DenseOptimizer::Slot& slot : optimizer.slots) {
-      names.insert(slot.name);
+    for (const DenseOptimizer::State& state : optimizer.states) {
+      names.insert(state.name);
       ++count;
     }
   }

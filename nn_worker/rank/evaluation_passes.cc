@@ -53,16 +53,16 @@ void EvaluationPasses::Continue() {
   scoring_ = true;
   const uint64_t handle = part->input.header.handle();
   trainer_->Score(std::move(part->input),
-                  failure_->WhenOk([this, slot = part->slot, worker = part->worker, handle] {
-                    Acknowledge(slot, worker, handle);
+                  failure_->WhenOk([this, entry = part->entry, worker = part->worker, handle] {
+                    Acknowledge(entry, worker, handle);
                   }));
 }
 
 // Scoring the next part does not wait for the Ack of the last one: its lookups change nothing.
-void EvaluationPasses::Acknowledge(uint64_t slot, int worker, uint64_t handle) {
+void EvaluationPasses::Acknowledge(uint64_t entry, int worker, uint64_t handle) {
   scoring_ = false;
-  client_->Ack(worker, stream_, handle, [this, slot] {
-    pipeline_->Release(slot);
+  client_->Ack(worker, stream_, handle, [this, entry] {
+    pipeline_->Release(entry);
     Continue();
   });
   Continue();

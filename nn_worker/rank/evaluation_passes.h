@@ -35,7 +35,7 @@ class EvaluationPasses {
 
  private:
   void Continue();
-  void Acknowledge(uint64_t slot, int worker, uint64_t handle);
+  void Acknowledge(uint64_t entry, int worker, uint64_t handle);
 
   const int num_workers_;
   const uint32_t park_ms_;

@@ -21,51 +21,51 @@ void PartPipeline::RequestParts() {
     const PartRequest request = *policy_->NextRequest();
     const uint64_t number = next_number_++;
     // Every other permit in use belongs to a part whose push this Lookup may miss.
-    slots_.push_back(Slot{number, request, *std::move(permit), permits_->in_use() - 1});
+    entries_.push_back(Entry{number, request, *std::move(permit), permits_->in_use() - 1});
     request_(request, [this, number](PartInput input) { OnAnswer(number, std::move(input)); });
   }
 }
 
 void PartPipeline::OnAnswer(uint64_t number, PartInput input) {
-  const auto slot = Find(number);
-  CHECK(slot->state == State::kRequested);
+  const auto entry = Find(number);
+  CHECK(entry->state == State::kRequested);
   const NextBatchAnswerHeader::Result result = input.header.result();
-  policy_->OnAnswer(slot->request, result, input.header.part().last_of_lane());
+  policy_->OnAnswer(entry->request, result, input.header.part().last_of_lane());
   if (result == NextBatchAnswerHeader::PART) {
-    slot->state = State::kHeld;
-    slot->input = std::move(input);
+    entry->state = State::kReceived;
+    entry->input = std::move(input);
   } else {
     // No Lookup was made for it, so its permit may return out of order.
-    slots_.erase(slot);
+    entries_.erase(entry);
   }
   on_change_();
 }
 
 absl::optional<PartPipeline::TakenPart> PartPipeline::Take() {
-  const auto slot = std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) {
-    return s.state == State::kRequested || s.state == State::kHeld;
+  const auto entry = std::find_if(entries_.begin(), entries_.end(), [](const Entry& s) {
+    return s.state == State::kRequested || s.state == State::kReceived;
   });
   // An unanswered request holds back the parts after it. If one of those were trained first, the
   // Lookup of the earlier part would miss its push too, beyond the bound.
-  if (slot == slots_.end() || slot->state == State::kRequested) return absl::nullopt;
-  slot->state = State::kTaken;
-  return TakenPart{slot->number, slot->request.worker, slot->staleness, std::move(slot->input)};
+  if (entry == entries_.end() || entry->state == State::kRequested) return absl::nullopt;
+  entry->state = State::kTaken;
+  return TakenPart{entry->number, entry->request.worker, entry->staleness, std::move(entry->input)};
 }
 
 // Pushes are answered in any order, by different workers. A permit that returned before an older
 // one would let the next Lookup miss more than the last capacity - 1 pushes.
 void PartPipeline::Release(uint64_t number) {
-  const auto slot = Find(number);
-  CHECK(slot->state == State::kTaken);
-  slot->state = State::kReleased;
-  while (!slots_.empty() && slots_.front().state == State::kReleased) slots_.pop_front();
+  const auto entry = Find(number);
+  CHECK(entry->state == State::kTaken);
+  entry->state = State::kReleased;
+  while (!entries_.empty() && entries_.front().state == State::kReleased) entries_.pop_front();
 }
 
-std::deque<PartPipeline::Slot>::iterator PartPipeline::Find(uint64_t number) {
-  const auto slot = std::find_if(slots_.begin(), slots_.end(),
-                                 [number](const Slot& s) { return s.number == number; });
-  CHECK(slot != slots_.end()) << "slot " << number << " is not in the pipeline";
-  return slot;
+std::deque<PartPipeline::Entry>::iterator PartPipeline::Find(uint64_t number) {
+  const auto entry = std::find_if(entries_.begin(), entries_.end(),
+                                  [number](const Entry& s) { return s.number == number; });
+  CHECK(entry != entries_.end()) << "entry " << number << " is not in the pipeline";
+  return entry;
 }
 
 }  // namespace satrap

@@ -1,14 +1,14 @@
 // The parts that a rank has requested in one pass and not released yet, in the order of their
 // permits.
 //
-// Each slot of the pipeline holds a permit, from the request until the part is released:
+// Each entry of the pipeline holds a permit, from the request until the part is released:
 //
-//   requested -> held -> taken -> released
-//       \-> the worker has no part now, or none any more: the slot and its permit are gone
+//   requested -> received -> taken -> released
+//       \-> the worker has no part now, or none any more: the entry and its permit are gone
 //
 // Parts are taken in order: a part that has arrived waits until every earlier request is answered.
-// Permits of released parts return in order too: a released slot stays until all before it are
-// gone. So the Lookup of a new request can miss the pushes of the slots that are still in the
+// Permits of released parts return in order too: a released entry stays until all before it are
+// gone. So the Lookup of a new request can miss the pushes of the entries that are still in the
 // pipeline, and no others.
 //
 // Not thread-safe: everything happens on one serial executor. REQUIRES: empty() when destroyed,
@@ -37,7 +37,7 @@ class PartPipeline {
       std::function<void(const PartRequest&, absl::AnyInvocable<void(PartInput)> answered)>;
 
   struct TakenPart {
-    uint64_t slot = 0;  // for Release
+    uint64_t entry = 0;  // for Release
     int worker = 0;
     // Other parts that were requested and not yet released when this one was requested.
     int staleness = 0;
@@ -59,19 +59,19 @@ class PartPipeline {
   // The oldest part that is not taken yet, if every request before it is answered.
   absl::optional<TakenPart> Take();
   // Ends a taken part.
-  void Release(uint64_t slot);
+  void Release(uint64_t entry);
 
   // No request will be made: they were stopped, or no worker has a part left.
   bool no_more_requests() const { return stopped_ || policy_->exhausted(); }
   bool exhausted() const { return policy_->exhausted(); }
   // As RequestPolicy. REQUIRES: empty()
   void FillPosition(RunPosition* position) const { policy_->FillPosition(position); }
-  // Nothing is requested, held or taken, and all permits of this pipeline are back.
-  bool empty() const { return slots_.empty(); }
+  // Nothing is requested, received or taken, and all permits of this pipeline are back.
+  bool empty() const { return entries_.empty(); }
 
  private:
-  enum class State { kRequested, kHeld, kTaken, kReleased };
-  struct Slot {
+  enum class State { kRequested, kReceived, kTaken, kReleased };
+  struct Entry {
     uint64_t number;
     PartRequest request;
     StalenessPermit permit;
@@ -81,13 +81,13 @@ class PartPipeline {
   };
 
   void OnAnswer(uint64_t number, PartInput input);
-  std::deque<Slot>::iterator Find(uint64_t number);
+  std::deque<Entry>::iterator Find(uint64_t number);
 
   const std::unique_ptr<RequestPolicy> policy_;
   StalenessPermits* const permits_;
   const RequestFunction request_;
   const std::function<void()> on_change_;
-  std::deque<Slot> slots_;
+  std::deque<Entry> entries_;
   uint64_t next_number_ = 0;
   bool stopped_ = false;
 };

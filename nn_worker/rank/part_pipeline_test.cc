@@ -38,7 +38,7 @@ class PartPipelineTest : public testing::Test {
     auto part = pipeline_->Take();
     if (!part.has_value()) return -1;
     const uint64_t handle = part->input.header.handle();
-    taken_[handle] = part->slot;
+    taken_[handle] = part->entry;
     staleness_[handle] = part->staleness;
     return static_cast<int64_t>(handle);
   }

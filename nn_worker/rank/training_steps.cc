@@ -82,7 +82,7 @@ void TrainingSteps::PrepareNext() {
   if (!part.has_value()) return;
   const NextBatchAnswerHeader& header = part->input.header;
   next_.emplace();
-  next_->part = {part->slot,
+  next_->part = {part->entry,
                  part->worker,
                  part->staleness,
                  header.handle(),
@@ -243,9 +243,9 @@ void TrainingSteps::FailIfTooManyAreSkipped() {
 void TrainingSteps::EndJoinedPart(StepResult* result, uint64_t step) {
   const int worker = joined_->worker;
   const uint64_t handle = joined_->handle;
-  std::function<void()> released = [this, slot = joined_->slot, epoch = joined_->epoch,
+  std::function<void()> released = [this, entry = joined_->entry, epoch = joined_->epoch,
                                     provenance = std::move(joined_->provenance)] {
-    OnReleased(slot, epoch, provenance);
+    OnReleased(entry, epoch, provenance);
   };
   if (result->weight > 0) {
     StepHeader header;
@@ -288,12 +288,12 @@ void TrainingSteps::EndClippedStep(const PushGradientsAnswerHeader& answer,
       }));
 }
 
-void TrainingSteps::OnReleased(uint64_t slot, uint32_t epoch,
+void TrainingSteps::OnReleased(uint64_t entry, uint32_t epoch,
                                const RankCuts::Provenance& provenance) {
   if (absl::Status status = peers_.cuts->AddReleased(epoch, provenance); !status.ok()) {
     return peers_.failure->Fail(std::move(status));
   }
-  pipeline_->Release(slot);
+  pipeline_->Release(entry);
   OnPipelineChanged();
 }
 

@@ -71,7 +71,7 @@ class TrainingSteps {
  private:
   // What must be known about a part when its step ends.
   struct Joined {
-    uint64_t slot = 0;
+    uint64_t entry = 0;
     int worker = 0;
     int staleness = 0;
     uint64_t handle = 0;
@@ -95,7 +95,7 @@ class TrainingSteps {
   void FailIfTooManyAreSkipped();
   void EndJoinedPart(StepResult* result, uint64_t step);
   void EndClippedStep(const PushGradientsAnswerHeader& answer, std::function<void()> ended);
-  void OnReleased(uint64_t slot, uint32_t epoch, const RankCuts::Provenance& provenance);
+  void OnReleased(uint64_t entry, uint32_t epoch, const RankCuts::Provenance& provenance);
   void OnAllIdle();
 
   const RankOptions options_;

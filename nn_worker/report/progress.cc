@@ -21,11 +21,11 @@ std::string TextOf(const google::protobuf::Message& line) { return JsonOf(line, 
 
 }  // namespace
 
-Progress::Progress(const Executor* clock, std::function<double()> window_auc,
+Progress::Progress(const Executor* clock, std::function<double()> recent_auc,
                    std::function<void(const std::string&)> write_line, uint64_t generation,
                    const RunPosition& position)
     : clock_(clock),
-      window_auc_(std::move(window_auc)),
+      recent_auc_(std::move(recent_auc)),
       write_line_(std::move(write_line)),
       generation_(generation) {
   progress_.set_epoch(position.epoch());
@@ -99,7 +99,7 @@ std::string Progress::EndWindow(int64_t now_us) {
   const double seconds = static_cast<double>(last_window_us_) * 1e-6;
   progress_.set_samples_per_second(static_cast<double>(window_.samples) / seconds);
   progress_.set_window_loss(window_.weight > 0 ? window_.loss / window_.weight : NAN);
-  progress_.set_window_auc(window_auc_());
+  progress_.set_window_auc(recent_auc_());
   progress_.set_staleness_max(window_.staleness_max);
   progress_.set_staleness_mean(
       window_.parts == 0 ? 0 : static_cast<double>(window_.staleness_sum) / window_.parts);

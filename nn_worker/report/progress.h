@@ -29,10 +29,10 @@ class Progress final : public RankObserver {
  public:
   static constexpr int64_t kWindowUs = 1'000'000;
 
-  // `window_auc` gives the AUC of this rank's last samples, NaN without both classes. `write_line`
+  // `recent_auc` gives the AUC of this rank's last samples, NaN without both classes. `write_line`
   // gets each line of metrics.jsonl, without the newline. `clock` is not owned.
   // Counts continue from `position`.
-  Progress(const Executor* clock, std::function<double()> window_auc,
+  Progress(const Executor* clock, std::function<double()> recent_auc,
            std::function<void(const std::string&)> write_line, uint64_t generation = 1,
            const RunPosition& position = RunPosition());
 
@@ -81,7 +81,7 @@ class Progress final : public RankObserver {
   std::string EndWindow(int64_t now_us) REQUIRES(mutex_);
 
   const Executor* const clock_;
-  const std::function<double()> window_auc_;
+  const std::function<double()> recent_auc_;
   const std::function<void(const std::string&)> write_line_;
   const uint64_t generation_;
   std::function<void(const EvaluationEvent&)> on_reduced_;

@@ -116,13 +116,13 @@ EmbeddingExchange::EmbeddingExchange(const PartLayout* layout, Network* network,
     sent_.push_back(std::move(sent));
   }
   sums_memory_ = std::vector<SumsMemory>(sent_.size());
-  for (Slot& slot : slots_) {
-    slot.decoded.resize(layout_.tables.size() + layout_.features.size());
-    slot.decoded_values = std::vector<HeldValues>(slot.decoded.size());
-    slot.features.resize(layout_.features.size());
-    slot.inverses = std::vector<Inverse>(sent_.size());
-    slot.host_sums.resize(sent_.size());
-    slot.sums_on_backend.resize(sent_.size());
+  for (Buffer& buffer : buffers_) {
+    buffer.decoded.resize(layout_.tables.size() + layout_.features.size());
+    buffer.decoded_values = std::vector<ValuesOnDevice>(buffer.decoded.size());
+    buffer.features.resize(layout_.features.size());
+    buffer.inverses = std::vector<Inverse>(sent_.size());
+    buffer.host_sums.resize(sent_.size());
+    buffer.sums_on_backend.resize(sent_.size());
   }
 }
 
@@ -137,30 +137,30 @@ void EmbeddingExchange::ForBlocks(size_t count, ForkJoinPool* pool,
 }
 
 absl::StatusOr<Tensor> EmbeddingExchange::RowsOf(const rpc::WireValues& values, size_t cols,
-                                                 size_t index, ForkJoinPool* pool, Slot* slot) {
+                                                 size_t index, ForkJoinPool* pool, Buffer* buffer) {
   const size_t rows = cols == 0 ? 0 : values.count / cols;
   if (values.dtype == F32) {
-    return InPayload(slot->part, slot->payload, DType::kF32, values.bytes, rows, cols);
+    return InPayload(buffer->part, buffer->payload, DType::kF32, values.bytes, rows, cols);
   }
-  std::vector<float>& decoded = slot->decoded[index];
+  std::vector<float>& decoded = buffer->decoded[index];
   if (decoded.size() < values.count) decoded.resize(values.count);
   ForBlocks(values.count, pool, [&](size_t begin, size_t end) {
     rpc::DecodeWire(values.Subrange(begin, end - begin),
                     absl::MakeSpan(decoded.data() + begin, end - begin));
   });
-  ASSIGN_OR_RETURN(void* const data, slot->decoded_values[index].Hold(
+  ASSIGN_OR_RETURN(void* const data, buffer->decoded_values[index].Put(
                                          backend_, BytesOf(decoded.data(), values.count)));
   return TensorF32(data, static_cast<int64_t>(rows), static_cast<int64_t>(cols));
 }
 
-FeatureExchange EmbeddingExchange::IdsOf(size_t f, const Slot& slot, const Tensor& rows) const {
+FeatureExchange EmbeddingExchange::IdsOf(size_t f, const Buffer& buffer, const Tensor& rows) const {
   const FeatureLayout& feature = layout_.features[f];
-  const RowIndices& indices = slot.part.features[f].indices;
-  const auto in_payload = [&slot](DType dtype, const auto& values) {
-    return InPayload(slot.part, slot.payload, dtype, values.data(), 1, values.size());
+  const RowIndices& indices = buffer.part.features[f].indices;
+  const auto in_payload = [&buffer](DType dtype, const auto& values) {
+    return InPayload(buffer.part, buffer.payload, dtype, values.data(), 1, values.size());
   };
   FeatureExchange result;
-  result.samples = static_cast<int64_t>(slot.part.samples);
+  result.samples = static_cast<int64_t>(buffer.part.samples);
   result.rows = rows;
   result.one_row_a_sample = feature.pooled_at_worker;
   if (feature.pooled_at_worker) return result;
@@ -172,141 +172,141 @@ FeatureExchange EmbeddingExchange::IdsOf(size_t f, const Slot& slot, const Tenso
   return result;
 }
 
-FeatureExchange EmbeddingExchange::CandidatesOf(const Slot& slot, const Tensor& rows,
+FeatureExchange EmbeddingExchange::CandidatesOf(const Buffer& buffer, const Tensor& rows,
                                                 Tensor (Network::*view_of)(int) const) const {
-  const RowIndices& indices = slot.part.candidates.indices;
+  const RowIndices& indices = buffer.part.candidates.indices;
   FeatureExchange result;
   result.samples = static_cast<int64_t>(indices.samples);
   result.rows = rows;
-  result.ids =
-      InPayload(slot.part, slot.payload, DType::kU32, indices.rows.data(), 1, indices.rows.size());
+  result.ids = InPayload(buffer.part, buffer.payload, DType::kU32, indices.rows.data(), 1,
+                         indices.rows.size());
   result.segments = SegmentsOf(layout_.candidate_segments, indices.samples, *network_, view_of);
   return result;
 }
 
-absl::Status EmbeddingExchange::FindRows(ForkJoinPool* pool, Slot* slot) {
-  const PartView& part = slot->part;
+absl::Status EmbeddingExchange::FindRows(ForkJoinPool* pool, Buffer* buffer) {
+  const PartView& part = buffer->part;
   const auto samples = static_cast<int64_t>(part.samples);
   std::vector<Tensor> rows(layout_.tables.size());
   for (size_t t = 0; t < rows.size(); ++t) {
     if (!layout_.tables[t].sends_rows) continue;
     ASSIGN_OR_RETURN(rows[t],
-                     RowsOf(part.tables[t].values, layout_.tables[t].row_values, t, pool, slot));
+                     RowsOf(part.tables[t].values, layout_.tables[t].row_values, t, pool, buffer));
   }
-  slot->gathers.clear();
+  buffer->gathers.clear();
   const Tensor numeric = network_->input_view(0);
   if (!numeric.empty() && layout_.numerics > 0) {
     FeatureExchange block;
     block.samples = samples;
-    block.rows = InPayload(part, slot->payload, DType::kF32, part.numeric.data(), part.samples,
+    block.rows = InPayload(part, buffer->payload, DType::kF32, part.numeric.data(), part.samples,
                            layout_.numerics);
     block.one_row_a_sample = true;
     block.segments = {{0, block.rows.cols, numeric.FirstRows(samples)}};
-    slot->gathers.push_back(std::move(block));
+    buffer->gathers.push_back(std::move(block));
   }
-  for (size_t f = 0; f < slot->features.size(); ++f) {
+  for (size_t f = 0; f < buffer->features.size(); ++f) {
     const FeatureLayout& feature = layout_.features[f];
     Tensor of_feature = rows[feature.table];
     if (feature.pooled_at_worker) {
       ASSIGN_OR_RETURN(of_feature,
                        RowsOf(part.features[f].pooled, layout_.tables[feature.table].row_values,
-                              layout_.tables.size() + f, pool, slot));
+                              layout_.tables.size() + f, pool, buffer));
     }
-    slot->features[f] = IdsOf(f, *slot, of_feature);
-    slot->gathers.push_back(slot->features[f]);
-    FeatureExchange& gather = slot->gathers.back();
+    buffer->features[f] = IdsOf(f, *buffer, of_feature);
+    buffer->gathers.push_back(buffer->features[f]);
+    FeatureExchange& gather = buffer->gathers.back();
     gather.segments = SegmentsOf(feature.segments, part.samples, *network_, &Network::input_view);
     if (feature.length_input < 0) continue;
     const Tensor lengths = network_->input_view(feature.length_input);
     if (!lengths.empty()) gather.lengths = lengths.FirstRows(samples);
   }
-  slot->candidates.clear();
+  buffer->candidates.clear();
   if (part.candidates.indices.samples > 0) {
     const int table = layout_.features[layout_.candidate_feature].table;
-    slot->candidates.push_back(CandidatesOf(*slot, rows[table], &Network::input_view));
+    buffer->candidates.push_back(CandidatesOf(*buffer, rows[table], &Network::input_view));
   }
   return absl::OkStatus();
 }
 
-bool EmbeddingExchange::HasCandidates(const Slot& slot, const Sent& sent) const {
-  return !slot.candidates.empty() && sent.by_row &&
+bool EmbeddingExchange::HasCandidates(const Buffer& buffer, const Sent& sent) const {
+  return !buffer.candidates.empty() && sent.by_row &&
          sent.table == layout_.features[layout_.candidate_feature].table;
 }
 
 // The inverse is made on the host from the part's own ids, once for a part, and only for a backend
 // that wants it.
-absl::Status EmbeddingExchange::Invert(Slot* slot) {
+absl::Status EmbeddingExchange::Invert(Buffer* buffer) {
   if (!backend_->ScattersByRow()) return absl::OkStatus();
   for (size_t i = 0; i < sent_.size(); ++i) {
     if (!sent_[i].by_row) continue;
-    Inverse& inverse = slot->inverses[i];
+    Inverse& inverse = buffer->inverses[i];
     std::vector<absl::Span<const uint32_t>> ids;
-    for (const int f : sent_[i].features) ids.push_back(slot->part.features[f].indices.rows);
-    if (HasCandidates(*slot, sent_[i])) ids.push_back(slot->part.candidates.indices.rows);
-    InvertIds(ids, slot->part.tables[sent_[i].table].num_rows, &inverse.host);
+    for (const int f : sent_[i].features) ids.push_back(buffer->part.features[f].indices.rows);
+    if (HasCandidates(*buffer, sent_[i])) ids.push_back(buffer->part.candidates.indices.rows);
+    InvertIds(ids, buffer->part.tables[sent_[i].table].num_rows, &inverse.host);
     // Reserved here, because the scatter itself could not report that there is no room.
     RETURN_IF_ERROR(backend_->ReserveScatter(static_cast<int64_t>(inverse.host.positions.size())));
-    const auto hold = [&](const std::vector<uint32_t>& values,
-                          HeldValues* held) -> absl::StatusOr<Tensor> {
+    const auto put = [&](const std::vector<uint32_t>& values,
+                         ValuesOnDevice* memory) -> absl::StatusOr<Tensor> {
       const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
                                             values.size() * sizeof(uint32_t));
-      ASSIGN_OR_RETURN(void* const data, held->Hold(backend_, bytes));
+      ASSIGN_OR_RETURN(void* const data, memory->Put(backend_, bytes));
       const auto count = static_cast<int64_t>(values.size());
       return Tensor{DType::kU32, data, 1, count, count};
     };
-    ASSIGN_OR_RETURN(inverse.on_backend.starts, hold(inverse.host.starts, &inverse.starts));
-    ASSIGN_OR_RETURN(inverse.on_backend.positions,
-                     hold(inverse.host.positions, &inverse.positions));
+    ASSIGN_OR_RETURN(inverse.on_backend.starts, put(inverse.host.starts, &inverse.starts));
+    ASSIGN_OR_RETURN(inverse.on_backend.positions, put(inverse.host.positions, &inverse.positions));
   }
   return absl::OkStatus();
 }
 
 // Takes the memory here and not when the sums are made, so that a part without room is an error
-// before its step begins. A slot keeps its pointers while the memory grows for the other one:
+// before its step begins. A buffer keeps its pointers while the memory grows for the other one:
 // outgrown memory stays.
-absl::Status EmbeddingExchange::ReserveSums(Slot* slot) {
-  const bool copied = backend_->DeviceView(slot) == nullptr;
+absl::Status EmbeddingExchange::ReserveSums(Buffer* buffer) {
+  const bool copied = backend_->DeviceView(buffer) == nullptr;
   MutexLock lock(&sums_mutex_);
   for (size_t i = 0; i < sent_.size(); ++i) {
     const Sent& sent = sent_[i];
-    const size_t rows = sent.by_row ? slot->part.tables[sent.table].num_rows : slot->part.samples;
+    const size_t rows =
+        sent.by_row ? buffer->part.tables[sent.table].num_rows : buffer->part.samples;
     const auto bytes =
         static_cast<int64_t>(rows * layout_.tables[sent.table].row_values * sizeof(float));
     if (copied) {
-      ASSIGN_OR_RETURN(slot->sums_on_backend[i], sums_memory_[i].on_backend.Get(backend_, bytes));
+      ASSIGN_OR_RETURN(buffer->sums_on_backend[i], sums_memory_[i].on_backend.Get(backend_, bytes));
     }
     // f32 sums are made where they are sent from, and need no memory here.
-    if (slot->part.dtype != F32) {
-      ASSIGN_OR_RETURN(slot->host_sums[i], sums_memory_[i].host.Get(backend_, bytes));
+    if (buffer->part.dtype != F32) {
+      ASSIGN_OR_RETURN(buffer->host_sums[i], sums_memory_[i].host.Get(backend_, bytes));
     }
   }
   return absl::OkStatus();
 }
 
 // On the CPU nothing is copied here: rows, ids and numerics are read where the message left them.
-absl::Status EmbeddingExchange::PrepareIn(Slot* slot, ForkJoinPool* pool) {
-  if (slot->copied == nullptr) {
-    ASSIGN_OR_RETURN(slot->copied, backend_->NewEvent());
+absl::Status EmbeddingExchange::PrepareIn(Buffer* buffer, ForkJoinPool* pool) {
+  if (buffer->copied == nullptr) {
+    ASSIGN_OR_RETURN(buffer->copied, backend_->NewEvent());
   }
-  ASSIGN_OR_RETURN(void* const payload, slot->payload_values.Hold(backend_, slot->part.payload));
-  slot->payload = static_cast<uint8_t*>(payload);
-  RETURN_IF_ERROR(FindRows(pool, slot));
-  if (slot->use == PartUse::kTraining) {
-    RETURN_IF_ERROR(Invert(slot));
-    RETURN_IF_ERROR(ReserveSums(slot));
+  ASSIGN_OR_RETURN(void* const payload, buffer->payload_values.Put(backend_, buffer->part.payload));
+  buffer->payload = static_cast<uint8_t*>(payload);
+  RETURN_IF_ERROR(FindRows(pool, buffer));
+  if (buffer->use == PartUse::kTraining) {
+    RETURN_IF_ERROR(Invert(buffer));
+    RETURN_IF_ERROR(ReserveSums(buffer));
   }
-  backend_->Record(DeviceQueue::kCopiesIn, slot->copied.get());
+  backend_->Record(DeviceQueue::kCopiesIn, buffer->copied.get());
   return absl::OkStatus();
 }
 
 absl::Status EmbeddingExchange::Prepare(const PartView& part, int index, ForkJoinPool* pool,
                                         PartUse use) {
-  CHECK(index >= 0 && index < kSlots) << index;
+  CHECK(index >= 0 && index < kBuffers) << index;
   const ProfilerRange range(backend_, "prepare a part");
-  Slot& slot = slots_[index];
-  slot.part = part;
-  slot.use = use;
-  const absl::Status prepared = PrepareIn(&slot, pool);
+  Buffer& buffer = buffers_[index];
+  buffer.part = part;
+  buffer.use = use;
+  const absl::Status prepared = PrepareIn(&buffer, pool);
   if (!absl::IsResourceExhausted(prepared)) return prepared;
   size_t ids = 0;
   for (const PartView::Feature& feature : part.features) ids += feature.indices.rows.size();
@@ -316,41 +316,41 @@ absl::Status EmbeddingExchange::Prepare(const PartView& part, int index, ForkJoi
 }
 
 absl::Status EmbeddingExchange::Reserve(const PartView& largest, PartUse use) {
-  const int slots = use == PartUse::kTraining ? kSlots : 1;
-  for (int slot = 0; slot < slots; ++slot) {
-    RETURN_IF_ERROR(Prepare(largest, slot, pool_, use));
+  const int buffers = use == PartUse::kTraining ? kBuffers : 1;
+  for (int buffer = 0; buffer < buffers; ++buffer) {
+    RETURN_IF_ERROR(Prepare(largest, buffer, pool_, use));
   }
   backend_->Sync();
   return absl::OkStatus();
 }
 
-void EmbeddingExchange::WriteInputs(int slot) {
+void EmbeddingExchange::WriteInputs(int buffer) {
   const ProfilerRange range(backend_, "gather embeddings");
-  backend_->WaitFor(DeviceQueue::kOperations, slots_[slot].copied.get());
-  backend_->GatherRows(slots_[slot].gathers);
-  if (!slots_[slot].candidates.empty()) backend_->GatherRows(slots_[slot].candidates);
+  backend_->WaitFor(DeviceQueue::kOperations, buffers_[buffer].copied.get());
+  backend_->GatherRows(buffers_[buffer].gathers);
+  if (!buffers_[buffer].candidates.empty()) backend_->GatherRows(buffers_[buffer].candidates);
 }
 
 // `sums` is filled when copied_out_ has happened.
-void EmbeddingExchange::Scatter(const Slot& slot, size_t index, absl::Span<float> sums) {
+void EmbeddingExchange::Scatter(const Buffer& buffer, size_t index, absl::Span<float> sums) {
   const Sent& sent = sent_[index];
-  const size_t rows = sent.by_row ? slot.part.tables[sent.table].num_rows : slot.part.samples;
+  const size_t rows = sent.by_row ? buffer.part.tables[sent.table].num_rows : buffer.part.samples;
   const size_t row_values = layout_.tables[sent.table].row_values;
-  void* const memory = slot.sums_on_backend[index];
+  void* const memory = buffer.sums_on_backend[index];
   const bool copied = memory != nullptr;
   const Tensor to = TensorF32(copied ? memory : backend_->DeviceView(sums.data()),
                               static_cast<int64_t>(rows), static_cast<int64_t>(row_values));
   std::vector<FeatureExchange> features;
   for (const int f : sent.features) {
-    features.push_back(slot.features[f]);
-    features.back().segments = SegmentsOf(layout_.features[f].segments, slot.part.samples,
+    features.push_back(buffer.features[f]);
+    features.back().segments = SegmentsOf(layout_.features[f].segments, buffer.part.samples,
                                           *network_, &Network::input_gradient);
   }
   // The gradients of candidates are added to those of the same rows.
-  if (HasCandidates(slot, sent)) {
-    features.push_back(CandidatesOf(slot, Tensor(), &Network::input_gradient));
+  if (HasCandidates(buffer, sent)) {
+    features.push_back(CandidatesOf(buffer, Tensor(), &Network::input_gradient));
   }
-  backend_->ScatterGradients(features, slot.inverses[index].on_backend, to);
+  backend_->ScatterGradients(features, buffer.inverses[index].on_backend, to);
   backend_->Record(DeviceQueue::kOperations, scattered_.get());
   backend_->WaitFor(DeviceQueue::kCopiesOut, scattered_.get());
   if (copied) {
@@ -412,9 +412,9 @@ rpc::WireLosses EmbeddingExchange::Encode(WireDtype dtype, absl::Span<float> sum
 
 absl::StatusOr<PartGradients> EmbeddingExchange::ReadGradients(int index, bool* finite) {
   const ProfilerRange range(backend_, "scatter gradients of embeddings");
-  const Slot& slot = slots_[index];
-  CHECK(slot.use == PartUse::kTraining) << "a part that is scored has no gradients";
-  const PartView& part = slot.part;
+  const Buffer& buffer = buffers_[index];
+  CHECK(buffer.use == PartUse::kTraining) << "a part that is scored has no gradients";
+  const PartView& part = buffer.part;
   if (scattered_ == nullptr) {
     ASSIGN_OR_RETURN(scattered_, backend_->NewEvent());
     ASSIGN_OR_RETURN(copied_out_, backend_->NewEvent());
@@ -452,9 +452,9 @@ absl::StatusOr<PartGradients> EmbeddingExchange::ReadGradients(int index, bool* 
                            : result.header.mutable_features(features++)->mutable_gradients());
     bytes.push_back(builder.Fill<uint8_t>(*sections.back()));
     const size_t count = bytes.back().size() / rpc::WireValueBytes(part.dtype);
-    void* const to = part.dtype != F32 ? slot.host_sums[i] : bytes.back().data();
+    void* const to = part.dtype != F32 ? buffer.host_sums[i] : bytes.back().data();
     sums.push_back(absl::MakeSpan(static_cast<float*>(to), count));
-    Scatter(slot, i, sums.back());
+    Scatter(buffer, i, sums.back());
   }
   if (const absl::Status status = AwaitSums(); !status.ok()) {
     backend_->Sync();  // copies into the payload are under way, and it is freed here

@@ -6,14 +6,14 @@
 // size; GatherRows and ScatterGradients of the backend do the rest. What they read is the payload
 // of the part itself where the backend can read the host's memory, and else one copy of it.
 //
-// A part is prepared in a slot: decoded, copied in, and, to be trained, its ids inverted for a
-// backend that scatters by row. There are two slots, so that one part can be prepared while another
-// is trained.
+// A part is prepared in a buffer: decoded, copied in, and, to be trained, its ids inverted for a
+// backend that scatters by row. There are two buffers, so that one part can be prepared while
+// another is trained.
 //
 // Owns scratch memory, here and on the backend, that grows to the largest part.
 //
 // Thread-compatible, except that Prepare may run on another thread at the same time as any other
-// call, even a Prepare of the other slot, as long as nobody else uses its slot.
+// call, even a Prepare of the other buffer, as long as nobody else uses its buffer.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_EMBEDDING_EXCHANGE_H_
 #define SATRAP_NN_WORKER_TRAINER_EMBEDDING_EXCHANGE_H_
@@ -43,7 +43,7 @@ enum class PartUse { kTraining, kScoring };
 
 class EmbeddingExchange {
  public:
-  static constexpr int kSlots = 2;
+  static constexpr int kBuffers = 2;
 
   // Owns none of its arguments; all must outlive it. `layout` is the one that `network` was made
   // with; `pool` may be the one that the network's backend runs on. When `collective`, which may be
@@ -52,26 +52,26 @@ class EmbeddingExchange {
                     Collective* collective = nullptr);
 
   // Takes all memory that parts up to the size of `largest` need, so that none is allocated during
-  // a step. To score, that is slot 0 alone and nothing for gradients. For a backend that the host
+  // a step. To score, that is buffer 0 alone and nothing for gradients. For a backend that the host
   // copies to; waits for it. RESOURCE_EXHAUSTED. REQUIRES: before the first Prepare
   absl::Status Reserve(const PartView& largest, PartUse use);
 
-  // Prepares `part` in slot `slot`, on `pool`, or on this thread alone if that is null. The payload
-  // of `part` must stay until ReadGradients or the backend's next Sync. RESOURCE_EXHAUSTED if the
-  // backend has no memory for a part of this size: what its operations work in, and the sums that
-  // ReadGradients copies or encodes, are taken here. REQUIRES: what was enqueued for the part
-  // before in this slot has run, as it has when ReadGradients or a Sync returns
-  absl::Status Prepare(const PartView& part, int slot, ForkJoinPool* pool,
+  // Prepares `part` in buffer `buffer`, on `pool`, or on this thread alone if that is null. The
+  // payload of `part` must stay until ReadGradients or the backend's next Sync. RESOURCE_EXHAUSTED
+  // if the backend has no memory for a part of this size: what its operations work in, and the sums
+  // that ReadGradients copies or encodes, are taken here. REQUIRES: what was enqueued for the part
+  // before in this buffer has run, as it has when ReadGradients or a Sync returns
+  absl::Status Prepare(const PartView& part, int buffer, ForkJoinPool* pool,
                        PartUse use = PartUse::kTraining);
 
-  // Writes the numeric block and all segments of the slot's part into the network's inputs.
-  void WriteInputs(int slot);
+  // Writes the numeric block and all segments of the buffer's part into the network's inputs.
+  void WriteInputs(int buffer);
 
-  // The gradients of the network's last Backward, for PushGradients, in the dtype of the slot's
+  // The gradients of the network's last Backward, for PushGradients, in the dtype of the buffer's
   // part, and without the network's gradient scale. `*finite` becomes false if a sum is infinite or
   // NaN; finite ones fit into every dtype. Waits for the backend. An error is the device's.
-  // REQUIRES: WriteInputs of this slot, whose part was prepared to be trained
-  absl::StatusOr<PartGradients> ReadGradients(int slot, bool* finite);
+  // REQUIRES: WriteInputs of this buffer, whose part was prepared to be trained
+  absl::StatusOr<PartGradients> ReadGradients(int buffer, bool* finite);
 
  private:
   // The gradients of a table's rows, or of a feature that was pooled at the worker: a section of
@@ -81,7 +81,7 @@ class EmbeddingExchange {
     int table = 0;
     bool by_row = false;  // the gradients are those of a table's rows
   };
-  // The memory for the sums of one Sent, for both slots.
+  // The memory for the sums of one Sent, for both buffers.
   struct SumsMemory {
     GrowingMemory host{GrowingMemory::Kind::kPinned};  // what is encoded; unused for f32
     GrowingMemory on_backend;  // unused where the backend can write to the host's
@@ -89,18 +89,18 @@ class EmbeddingExchange {
   // The inverse of a table's ids, for a backend that scatters by row.
   struct Inverse {
     HostRowInverse host;
-    HeldValues starts, positions;
+    ValuesOnDevice starts, positions;
     RowInverse on_backend;
   };
-  struct Slot {
+  struct Buffer {
     PartView part;
     PartUse use = PartUse::kTraining;
     uint8_t* payload = nullptr;  // where the backend finds it
-    HeldValues payload_values;
+    ValuesOnDevice payload_values;
     // Values that come in 16 bits, by table, and after them by feature that was pooled at the
     // worker.
     std::vector<std::vector<float>> decoded;
-    std::vector<HeldValues> decoded_values;
+    std::vector<ValuesOnDevice> decoded_values;
     std::vector<FeatureExchange> gathers;
     std::vector<FeatureExchange> features;  // as gathers, without segments; by feature
     // The part's candidates, with segments; empty if the part has none.
@@ -115,18 +115,18 @@ class EmbeddingExchange {
                         absl::FunctionRef<void(size_t, size_t)> body);
   // The values in f32 where the backend finds them, as rows of `cols`.
   absl::StatusOr<Tensor> RowsOf(const rpc::WireValues& values, size_t cols, size_t index,
-                                ForkJoinPool* pool, Slot* slot);
+                                ForkJoinPool* pool, Buffer* buffer);
   // The part's candidates, with those segments that the network reads.
-  FeatureExchange CandidatesOf(const Slot& slot, const Tensor& rows,
+  FeatureExchange CandidatesOf(const Buffer& buffer, const Tensor& rows,
                                Tensor (Network::*view_of)(int) const) const;
-  bool HasCandidates(const Slot& slot, const Sent& sent) const;
-  absl::Status PrepareIn(Slot* slot, ForkJoinPool* pool);
-  absl::Status FindRows(ForkJoinPool* pool, Slot* slot);
-  absl::Status Invert(Slot* slot);
-  absl::Status ReserveSums(Slot* slot);
+  bool HasCandidates(const Buffer& buffer, const Sent& sent) const;
+  absl::Status PrepareIn(Buffer* buffer, ForkJoinPool* pool);
+  absl::Status FindRows(ForkJoinPool* pool, Buffer* buffer);
+  absl::Status Invert(Buffer* buffer);
+  absl::Status ReserveSums(Buffer* buffer);
   // The feature's ids, without segments.
-  FeatureExchange IdsOf(size_t feature, const Slot& slot, const Tensor& rows) const;
-  void Scatter(const Slot& slot, size_t index, absl::Span<float> sums);
+  FeatureExchange IdsOf(size_t feature, const Buffer& buffer, const Tensor& rows) const;
+  void Scatter(const Buffer& buffer, size_t index, absl::Span<float> sums);
   absl::Status AwaitSums();
   // Divides `sums` by the gradient scale, encodes them to `to` and sets the section's scale. Sums
   // in f32 are at `to` already and are only checked. `*finite` and `*large` as ReadGradients has
@@ -142,7 +142,7 @@ class EmbeddingExchange {
   std::vector<Sent> sent_;  // in the order of the answer's sections
   Mutex sums_mutex_;        // two parts may be prepared at once
   std::vector<SumsMemory> sums_memory_ GUARDED_BY(sums_mutex_);  // by Sent
-  Slot slots_[kSlots];
+  Buffer buffers_[kBuffers];
   std::unique_ptr<BackendEvent> scattered_, copied_out_;
 };
 

@@ -101,9 +101,9 @@ class ExchangeOn {
     auto view = ReadPart(layout_, kSamples, part_);
     CHECK_OK(view.status());
     view_ = *std::move(view);
-    slot_ = 1 - slot_;
-    CHECK_OK(exchange_->Prepare(view_, slot_, &pool_));
-    exchange_->WriteInputs(slot_);
+    buffer_ = 1 - buffer_;
+    CHECK_OK(exchange_->Prepare(view_, buffer_, &pool_));
+    exchange_->WriteInputs(buffer_);
     std::vector<float> values;
     std::vector<std::vector<float>> inputs;
     for (int input = 0; input < network_->num_inputs(); ++input) {
@@ -120,26 +120,26 @@ class ExchangeOn {
     return values;
   }
 
-  // Prepares another part in the other slot, as a trainer does while the current one is trained.
+  // Prepares another part in the other buffer, as a trainer does while the current one is trained.
   void PrepareNext(const std::vector<FakeSample>& samples, WireDtype dtype) {
     next_ = tables_->MakePart(samples, 0, dtype);
     const auto view = ReadPart(layout_, kSamples, next_);
     CHECK_OK(view.status());
-    CHECK_OK(exchange_->Prepare(*view, 1 - slot_, /*pool=*/nullptr));
+    CHECK_OK(exchange_->Prepare(*view, 1 - buffer_, /*pool=*/nullptr));
   }
   // Continues with the part that PrepareNext prepared.
   void WriteNext() {
     part_ = next_;
     view_ = *ReadPart(layout_, kSamples, part_);
-    slot_ = 1 - slot_;
-    exchange_->WriteInputs(slot_);
+    buffer_ = 1 - buffer_;
+    exchange_->WriteInputs(buffer_);
   }
 
   PartGradients Gradients(bool* finite) {
     CHECK_OK(network_->Forward(static_cast<int64_t>(view_.samples), PassContext::Training(0, 0)));
     network_->Loss(view_.labels, {}, {});
     CHECK_OK(network_->Backward());
-    auto gradients = exchange_->ReadGradients(slot_, finite);
+    auto gradients = exchange_->ReadGradients(buffer_, finite);
     CHECK_OK(gradients.status());
     return *std::move(gradients);
   }
@@ -159,7 +159,7 @@ class ExchangeOn {
   std::unique_ptr<EmbeddingExchange> exchange_;
   PartInput part_, next_;
   PartView view_;
-  int slot_ = 0;
+  int buffer_ = 0;
 };
 
 TEST(EmbeddingExchangeTest, ASampleIsWrittenAsIfItWereAlone) {

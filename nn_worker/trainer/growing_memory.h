@@ -54,12 +54,12 @@ class GrowingMemory {
 };
 
 // A copy of the host's values on the device, where operations cannot read them in place.
-class HeldValues {
+class ValuesOnDevice {
  public:
   // Where operations find the values of `host`: there, if they can, else in a copy that is enqueued
   // in DeviceQueue::kCopiesIn. `host` must stay until the copy has been made, and the values of the
   // previous call must no longer be used. RESOURCE_EXHAUSTED.
-  absl::StatusOr<void*> Hold(DeviceMemory* device, absl::Span<const uint8_t> host) {
+  absl::StatusOr<void*> Put(DeviceMemory* device, absl::Span<const uint8_t> host) {
     // Operations only read the values.
     void* const view = device->DeviceView(const_cast<uint8_t*>(host.data()));
     if (view != nullptr) return view;

@@ -52,15 +52,15 @@ TEST(GrowingMemoryTest, IsTheHostsIfPinned) {
   static_cast<uint8_t*>(data)[99] = 1;
 }
 
-TEST(HeldValuesTest, AreTheHostsMemoryItselfOrACopy) {
+TEST(ValuesOnDeviceTest, AreTheHostsMemoryItselfOrACopy) {
   const std::vector<uint8_t> host = {1, 2, 3};
   const auto shared = NewReferenceBackend();
-  HeldValues memory;
-  EXPECT_EQ(memory.Hold(shared.get(), host).value(), host.data());
+  ValuesOnDevice memory;
+  EXPECT_EQ(memory.Put(shared.get(), host).value(), host.data());
 
   const auto device = NewHostDeviceBackend({});
-  HeldValues on_device;
-  void* const copy = on_device.Hold(device.get(), host).value();
+  ValuesOnDevice on_device;
+  void* const copy = on_device.Put(device.get(), host).value();
   EXPECT_NE(copy, host.data());
   const auto copied = device->NewEvent().value();
   device->Record(DeviceQueue::kCopiesIn, copied.get());
@@ -69,13 +69,13 @@ TEST(HeldValuesTest, AreTheHostsMemoryItselfOrACopy) {
   CopyOut(device.get(), {DType::kU8, copy, 1, 3, 3}, absl::MakeSpan(out));
   device->Sync();
   EXPECT_EQ(out, host);
-  EXPECT_TRUE(on_device.Hold(device.get(), {}).ok()) << "nothing is held, too";
+  EXPECT_TRUE(on_device.Put(device.get(), {}).ok()) << "nothing is held, too";
 
   // Pinned memory needs no second copy, so the device gets what it holds when the copy runs.
   Buffer pinned(3, device->PinnedBuffers());
   pinned.mutable_data()[0] = 4;
-  HeldValues of_pinned;
-  void* const direct = of_pinned.Hold(device.get(), {pinned.data(), 3}).value();
+  ValuesOnDevice of_pinned;
+  void* const direct = of_pinned.Put(device.get(), {pinned.data(), 3}).value();
   pinned.mutable_data()[0] = 5;
   device->Sync();
   CopyOut(device.get(), {DType::kU8, direct, 1, 1, 1}, absl::MakeSpan(out).first(1));

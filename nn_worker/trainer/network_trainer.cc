@@ -17,8 +17,8 @@
 #include "common/thread/clock.h"
 #include "common/thread/mutex.h"
 #include "nn_worker/graph/step/loss_scale.h"
+#include "nn_worker/metrics/recent_auc.h"
 #include "nn_worker/metrics/task_metrics.h"
-#include "nn_worker/metrics/window_auc.h"
 #include "nn_worker/trainer/cut_watch.h"
 #include "nn_worker/trainer/embedding_exchange.h"
 #include "nn_worker/trainer/part_view.h"
@@ -31,7 +31,7 @@ namespace satrap {
 namespace {
 
 // The AUC of the progress line covers this many of this rank's last samples.
-constexpr int64_t kWindowSamples = 65536;
+constexpr int64_t kRecentSamples = 65536;
 
 std::vector<int64_t> OutputsOf(const Network& network) {
   std::vector<int64_t> outputs;
@@ -44,10 +44,10 @@ std::vector<int64_t> OutputsOf(const Network& network) {
 // A part on its way to its step. Whichever thread claims it first prepares it.
 class NetworkTrainer::Preparation {
  public:
-  Preparation(PartInput input, int slot) : input(std::move(input)), slot(slot) {}
+  Preparation(PartInput input, int buffer) : input(std::move(input)), buffer(buffer) {}
 
   const PartInput input;
-  const int slot;  // of the exchange, in which it is prepared
+  const int buffer;  // of the exchange, in which it is prepared
   // Valid once it is prepared.
   PartView view;
 
@@ -113,8 +113,8 @@ struct NetworkTrainer::Rep {
   TaskBatch batch;
   TaskScores evaluation;
 
-  Mutex window_mutex;
-  WindowAuc window GUARDED_BY(window_mutex){kWindowSamples};
+  Mutex recent_mutex;
+  satrap::RecentAuc recent GUARDED_BY(recent_mutex){kRecentSamples};
 
   // A step that waits for EndStep, in the form that the network takes.
   struct HeldStep {
@@ -152,7 +152,7 @@ void NetworkTrainer::Rep::PrepareIfNobodyDoes(Preparation* part, ForkJoinPool* p
 
 absl::Status NetworkTrainer::Rep::PrepareOn(ForkJoinPool* pool, Preparation* part) {
   ASSIGN_OR_RETURN(part->view, Read(part->input));
-  return exchange.Prepare(part->view, part->slot, pool);
+  return exchange.Prepare(part->view, part->buffer, pool);
 }
 
 absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation* part,
@@ -165,7 +165,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
     PrepareIfNobodyDoes(part, options.pool);
     RETURN_IF_ERROR(part->Await());
     if (options.on_device_step != nullptr) begin_s = MonotonicSeconds();
-    exchange.WriteInputs(part->slot);
+    exchange.WriteInputs(part->buffer);
   }
   const PartView& view = part != nullptr ? part->view : without_part;
   const PassContext pass =
@@ -182,7 +182,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   PartGradients gradients;
   if (part != nullptr) {
     Doing("reads the gradients of the embeddings");
-    ASSIGN_OR_RETURN(gradients, exchange.ReadGradients(part->slot, &own.finite));
+    ASSIGN_OR_RETURN(gradients, exchange.ReadGradients(part->buffer, &own.finite));
     own.large = gradients.large;
     if (options.on_device_step != nullptr) options.on_device_step(MonotonicSeconds() - begin_s);
   }
@@ -194,8 +194,8 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   if (view.samples > 0 && is_binary) {
     watched = batch.targets()[main_task];
     logits = network->ReadLogits(static_cast<int>(main_task));
-    MutexLock lock(&window_mutex);
-    window.Add(logits, watched.labels, watched.weights, watched.mask);
+    MutexLock lock(&recent_mutex);
+    recent.Add(logits, watched.labels, watched.weights, watched.mask);
   }
   Doing("adds up the gradients of all ranks");
   RETURN_IF_ERROR(network->FinishReduce());
@@ -260,9 +260,9 @@ absl::optional<LossScaleState> NetworkTrainer::Rep::LossScale() const {
 
 absl::Status NetworkTrainer::Rep::Score(const PartInput& part) {
   ASSIGN_OR_RETURN(const PartView view, Read(part));
-  // No part of the train stream is prepared while an evaluation runs, so any slot is free.
-  RETURN_IF_ERROR(exchange.Prepare(view, /*slot=*/0, options.pool, PartUse::kScoring));
-  exchange.WriteInputs(/*slot=*/0);
+  // No part of the train stream is prepared while an evaluation runs, so any buffer is free.
+  RETURN_IF_ERROR(exchange.Prepare(view, /*buffer=*/0, options.pool, PartUse::kScoring));
+  exchange.WriteInputs(/*buffer=*/0);
   RETURN_IF_ERROR(
       options.network->Forward(static_cast<int64_t>(view.samples), PassContext::Evaluation()));
   const PartDescription& description = part.header.part();
@@ -385,13 +385,13 @@ absl::Status NetworkTrainer::StartFromCut(const StartModel& model) {
   return rep_->LoadFromRank0(model.dense, Network::LoadScope::kAll);
 }
 
-// Slots are used in turn: when the engine prepares a part, the step of the one before the last has
-// ended.
+// Buffers are used in turn: when the engine prepares a part, the step of the one before the last
+// has ended.
 std::unique_ptr<PreparedPart> NetworkTrainer::Prepare(PartInput part) {
-  static_assert(kPreparedParts == EmbeddingExchange::kSlots);
-  const int slot = static_cast<int>(rep_->prepared++ % EmbeddingExchange::kSlots);
+  static_assert(kPreparedParts == EmbeddingExchange::kBuffers);
+  const int buffer = static_cast<int>(rep_->prepared++ % EmbeddingExchange::kBuffers);
   auto prepared = std::make_unique<Rep::Prepared>();
-  prepared->part = std::make_shared<Preparation>(std::move(part), slot);
+  prepared->part = std::make_shared<Preparation>(std::move(part), buffer);
   // If no step is running, the part is joined at once, and the step's own thread prepares it
   // fastest.
   if (rep_->stepping.load()) {
@@ -462,8 +462,8 @@ void NetworkTrainer::RestoreModel(const std::string& cut,
 }
 
 double NetworkTrainer::RecentAuc() const {
-  MutexLock lock(&rep_->window_mutex);
-  return rep_->window.Compute().value;
+  MutexLock lock(&rep_->recent_mutex);
+  return rep_->recent.Compute().value;
 }
 
 }  // namespace satrap

@@ -10,30 +10,30 @@ namespace {
 
 constexpr size_t kRowFloats = 2 * TableProbe::kDim;
 constexpr size_t kMaxAhead = 64;  // a power of two, so that the compiler makes % a mask
-// Slots after the last home slot, so that a probe never has to wrap around.
-constexpr size_t kSpareSlots = 1024;
+// Entries after the last home entry, so that a probe never has to wrap around.
+constexpr size_t kSpareEntries = 1024;
 
-size_t HomeOf(uint64_t key, size_t num_slots) {
-  return static_cast<size_t>((static_cast<unsigned __int128>(key) * num_slots) >> 64);
+size_t HomeOf(uint64_t key, size_t num_entries) {
+  return static_cast<size_t>((static_cast<unsigned __int128>(key) * num_entries) >> 64);
 }
 
-template <typename Slot>
-float* FindRow(const Slot* slots, float* rows, size_t num_slots, uint64_t key) {
-  const Slot* slot = slots + HomeOf(key, num_slots);
-  while (slot->key != key) ++slot;
-  return rows + slot->row * kRowFloats;
+template <typename Entry>
+float* FindRow(const Entry* entries, float* rows, size_t num_entries, uint64_t key) {
+  const Entry* entry = entries + HomeOf(key, num_entries);
+  while (entry->key != key) ++entry;
+  return rows + entry->row * kRowFloats;
 }
 
-// A software pipeline over the keys: key i has its slot prefetched, key i - ahead is found and has
+// A software pipeline over the keys: key i has its entry prefetched, key i - ahead is found and has
 // its row prefetched, and the row of key i - 2 * ahead is used.
-template <typename Slot>
-SATRAP_VECTORIZE_SAME_BITS void LookupLoop(const Slot* slots, float* rows, size_t num_slots,
+template <typename Entry>
+SATRAP_VECTORIZE_SAME_BITS void LookupLoop(const Entry* entries, float* rows, size_t num_entries,
                                            const uint64_t* keys, size_t n, size_t ahead,
                                            float* values) {
   const float* found[kMaxAhead];
   std::fill_n(found, kMaxAhead, rows);
   for (size_t i = 0; i < n + 2 * ahead; ++i) {
-    if (i < n) __builtin_prefetch(slots + HomeOf(keys[i], num_slots));
+    if (i < n) __builtin_prefetch(entries + HomeOf(keys[i], num_entries));
     if (i >= 2 * ahead) {
       const size_t j = i - 2 * ahead;
       std::memcpy(values + j * TableProbe::kDim, found[j % kMaxAhead],
@@ -41,7 +41,7 @@ SATRAP_VECTORIZE_SAME_BITS void LookupLoop(const Slot* slots, float* rows, size_
     }
     if (i >= ahead && i - ahead < n) {
       const size_t j = i - ahead;
-      const float* const row = FindRow(slots, rows, num_slots, keys[j]);
+      const float* const row = FindRow(entries, rows, num_entries, keys[j]);
       found[j % kMaxAhead] = row;
       __builtin_prefetch(row);
     }
@@ -50,14 +50,14 @@ SATRAP_VECTORIZE_SAME_BITS void LookupLoop(const Slot* slots, float* rows, size_
 
 // The same pipeline as LookupLoop. A row and its accumulators are two cache lines, so both are
 // prefetched.
-template <typename Slot>
-SATRAP_VECTORIZE_SAME_BITS void UpdateLoop(const Slot* slots, float* rows, size_t num_slots,
+template <typename Entry>
+SATRAP_VECTORIZE_SAME_BITS void UpdateLoop(const Entry* entries, float* rows, size_t num_entries,
                                            const uint64_t* keys, size_t n, size_t ahead,
                                            const float* gradients, float learning_rate) {
   float* found[kMaxAhead];
   std::fill_n(found, kMaxAhead, rows);
   for (size_t i = 0; i < n + 2 * ahead; ++i) {
-    if (i < n) __builtin_prefetch(slots + HomeOf(keys[i], num_slots));
+    if (i < n) __builtin_prefetch(entries + HomeOf(keys[i], num_entries));
     if (i >= 2 * ahead) {
       const size_t j = i - 2 * ahead;
       float* __restrict const row = found[j % kMaxAhead];
@@ -70,7 +70,7 @@ SATRAP_VECTORIZE_SAME_BITS void UpdateLoop(const Slot* slots, float* rows, size_
     }
     if (i >= ahead && i - ahead < n) {
       const size_t j = i - ahead;
-      float* const row = FindRow(slots, rows, num_slots, keys[j]);
+      float* const row = FindRow(entries, rows, num_entries, keys[j]);
       found[j % kMaxAhead] = row;
       __builtin_prefetch(row, 1);
       __builtin_prefetch(row + TableProbe::kDim, 1);
@@ -81,29 +81,31 @@ SATRAP_VECTORIZE_SAME_BITS void UpdateLoop(const Slot* slots, float* rows, size_
 }  // namespace
 
 TableProbe::TableProbe(absl::Span<const uint64_t> keys)
-    : num_slots_(keys.size() * 4 / 3),
-      slots_((num_slots_ + kSpareSlots) * sizeof(Slot)),
+    : num_entries_(keys.size() * 4 / 3),
+      entries_((num_entries_ + kSpareEntries) * sizeof(Entry)),
       rows_(keys.size() * kRowFloats * sizeof(float)) {
-  Slot* const slots = reinterpret_cast<Slot*>(slots_.data());
+  Entry* const entries = reinterpret_cast<Entry*>(entries_.data());
   float* const rows = reinterpret_cast<float*>(rows_.data());
-  for (size_t i = 0; i < num_slots_ + kSpareSlots; ++i) slots[i].row = kEmpty;
+  for (size_t i = 0; i < num_entries_ + kSpareEntries; ++i) entries[i].row = kEmpty;
   for (size_t row = 0; row < keys.size(); ++row) {
-    Slot* slot = slots + HomeOf(keys[row], num_slots_);
-    while (slot->row != kEmpty) ++slot;
-    *slot = {keys[row], static_cast<uint32_t>(row)};
+    Entry* entry = entries + HomeOf(keys[row], num_entries_);
+    while (entry->row != kEmpty) ++entry;
+    *entry = {keys[row], static_cast<uint32_t>(row)};
     for (size_t e = 0; e < kDim; ++e) rows[row * kRowFloats + e] = 0.01f;
   }
 }
 
 void TableProbe::Lookup(absl::Span<const uint64_t> keys, size_t ahead, float* values) const {
-  LookupLoop(reinterpret_cast<const Slot*>(slots_.data()), reinterpret_cast<float*>(rows_.data()),
-             num_slots_, keys.data(), keys.size(), ahead, values);
+  LookupLoop(reinterpret_cast<const Entry*>(entries_.data()),
+             reinterpret_cast<float*>(rows_.data()), num_entries_, keys.data(), keys.size(), ahead,
+             values);
 }
 
 void TableProbe::Update(absl::Span<const uint64_t> keys, size_t ahead, const float* gradients,
                         float learning_rate) {
-  UpdateLoop(reinterpret_cast<const Slot*>(slots_.data()), reinterpret_cast<float*>(rows_.data()),
-             num_slots_, keys.data(), keys.size(), ahead, gradients, learning_rate);
+  UpdateLoop(reinterpret_cast<const Entry*>(entries_.data()),
+             reinterpret_cast<float*>(rows_.data()), num_entries_, keys.data(), keys.size(), ahead,
+             gradients, learning_rate);
 }
 
 }  // namespace satrap

@@ -2,8 +2,8 @@
 // prefetching in batches, and does nothing else. It has no locks, no growth, no absent keys and one
 // fixed dim, so it shows what the machine's memory allows.
 //
-// One flat array of 16-byte slots {u64 key, u32 row}, at load .75, with linear probing; rows of 16
-// values and 16 accumulators, 128 bytes, aligned. It requests huge pages as the table does.
+// One flat array of 16-byte entries {u64 key, u32 row}, at load .75, with linear probing; rows of
+// 16 values and 16 accumulators, 128 bytes, aligned. It requests huge pages as the table does.
 //
 // Not thread-safe.
 
@@ -33,14 +33,14 @@ class TableProbe {
               float learning_rate);
 
  private:
-  struct Slot {
+  struct Entry {
     uint64_t key;
     uint32_t row;
   };
   static constexpr uint32_t kEmpty = 0xffffffff;
 
-  size_t num_slots_;
-  PageBlock slots_;
+  size_t num_entries_;
+  PageBlock entries_;
   PageBlock rows_;
 };
 

@@ -18,6 +18,8 @@ constexpr int64_t kLargestMessageBytes = 8192;
 // Longer than an attempt waits for a chunk, so that a standstill alone gives a transfer up.
 constexpr int64_t kChunkDeadlineUs = 150 * 1000;
 constexpr int64_t kNever = int64_t{1} << 50;
+// Longer than a call without room pauses between two attempts.
+constexpr int64_t kTurnUs = 3 * 1000 * 1000;
 
 const char* NameOf(Role role) {
   switch (role) {
@@ -137,7 +139,9 @@ uint64_t SimCrew::FirstTransfer() {
 
 std::shared_ptr<rpc::ChunkMemory> SimCrew::ChunkMemoryOf(const SimProcess* process) {
   std::shared_ptr<rpc::ChunkMemory>& memory = chunk_memories_[process];
-  if (memory == nullptr) memory = std::make_shared<rpc::ChunkMemory>(kLargestMessageBytes);
+  if (memory == nullptr) {
+    memory = std::make_shared<rpc::ChunkMemory>(kLargestMessageBytes, kTurnUs);
+  }
   return memory;
 }
 
@@ -147,6 +151,7 @@ rpc::Channel* SimCrew::ConnectToPeer(SimNetwork::Address to, SimProcess* from) {
   options.limits = {surroundings_.max_message_bytes, kLargestMessageBytes};
   options.memory = ChunkMemoryOf(from);
   options.first_transfer = FirstTransfer();
+  options.clock = from;
   std::unique_ptr<rpc::Channel> channel = surroundings_.network->Connect(to, from);
   const Fault& fault = surroundings_.planting->fault();
   if (fault.below_chunks != nullptr) channel = fault.below_chunks(std::move(channel));
@@ -161,6 +166,8 @@ void SimCrew::Serve(SimNetwork::Address address, SimProcess* process,
     const auto in_chunk = std::make_shared<bool>(false);
     rpc::ChunkedHandler::Options options;
     options.limits = {surroundings_.max_message_bytes, kLargestMessageBytes};
+    options.envelope = envelope_;
+    options.name = process->name();
     options.memory = ChunkMemoryOf(process);
     options.answer_bytes = kLargestMessageBytes;
     options.deadline_us = planting->fault().chunks_kept ? kNever : kChunkDeadlineUs;

@@ -111,7 +111,8 @@ constexpr BenchmarkOperation kBatchNorm[] = {
      [](Workbench* on) -> BenchmarkWork {
        const BatchNormTensors t(on);
        return {[=] { on->backend()->Moments(t.x, t.sums); }, {t.x}, {t.sums}};
-     }},
+     },
+     /*launches=*/3},
     {"BatchNorm", "n x 400", OperationTypes::kF32AndBf16,
      "reads x, sums, gamma and beta, writes stats and y",
      [](Workbench* on) -> BenchmarkWork {
@@ -120,7 +121,8 @@ constexpr BenchmarkOperation kBatchNorm[] = {
            [=] { on->backend()->BatchNorm(t.x, t.sums, kEpsilon, t.gamma, t.beta, t.stats, t.y); },
            {t.x, t.sums, t.gamma, t.beta},
            {t.stats, t.y}};
-     }},
+     },
+     /*launches=*/2},
     {"BatchNormFixed", "n x 400", OperationTypes::kF32AndBf16,
      "reads x, mean, variance, gamma and beta, writes y",
      [](Workbench* on) -> BenchmarkWork {
@@ -131,7 +133,8 @@ constexpr BenchmarkOperation kBatchNorm[] = {
                },
                {t.x, mean, variance, t.gamma, t.beta},
                {t.y}};
-     }},
+     },
+     /*launches=*/2},
     {"BatchNormGradSums", "n x 400", OperationTypes::kF32AndBf16,
      "reads x, stats and dy, writes two sums a column",
      [](Workbench* on) -> BenchmarkWork {
@@ -140,7 +143,8 @@ constexpr BenchmarkOperation kBatchNorm[] = {
        return {[=] { on->backend()->BatchNormGradSums(t.x, t.stats, dy, sums); },
                {t.x, t.stats, dy},
                {sums}};
-     }},
+     },
+     /*launches=*/2},
     {"BatchNormGrad", "n x 400", OperationTypes::kF32AndBf16,
      "reads x, stats, gamma, dy and both sums, writes dx",
      [](Workbench* on) -> BenchmarkWork {
@@ -153,7 +157,8 @@ constexpr BenchmarkOperation kBatchNorm[] = {
                },
                {t.x, t.stats, t.gamma, dy, t.sums, sums},
                {dx}};
-     }},
+     },
+     /*launches=*/2},
     {"BatchNormRunning", "1 x 400", OperationTypes::kF32,
      "reads the control, the sums and both means, writes the means",
      [](Workbench* on) -> BenchmarkWork {

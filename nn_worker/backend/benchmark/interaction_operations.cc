@@ -49,7 +49,8 @@ constexpr BenchmarkOperation kSums[] = {
      [](Workbench* on) -> BenchmarkWork {
        const Tensor x = on->Values(kHidden), sums = on->Floats(1, kHidden);
        return {[=] { on->backend()->ColumnSum(x, sums); }, {x}, {sums}};
-     }},
+     },
+     /*launches=*/2},
     {"RowSum", "26 of n x 1", OperationTypes::kF32AndBf16, "reads each x, writes y",
      [](Workbench* on) -> BenchmarkWork {
        const std::vector<Tensor> xs = on->Fields(kFields, 1);

@@ -50,6 +50,9 @@ struct BenchmarkOperation {
   OperationTypes types;
   const char* why;  // which bytes it cannot do without
   BenchmarkWork (*prepare)(Workbench* on);
+  // Kernels that it starts on a device, however many inputs it has: sums over samples take one for
+  // pieces of the samples and one for their sums.
+  int launches = 1;
 };
 
 absl::Span<const BenchmarkOperation> ElementwiseOperations();

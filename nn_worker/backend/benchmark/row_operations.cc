@@ -140,28 +140,34 @@ constexpr BenchmarkOperation kExchanges[] = {
      kScatters,
      [](Workbench* on) {
        return ScatterOf(on, {kFields, {16, 1}});
-     }},
+     },
+     /*launches=*/2},
     {"ScatterGradients", "26 of 16", OperationTypes::kF32AndBf16, kScatters,
      [](Workbench* on) {
        return ScatterOf(on, {kFields, {16}});
-     }},
+     },
+     /*launches=*/2},
     {"ScatterGradients", "26 of 16, a row with half of the ids", OperationTypes::kF32AndBf16,
      kScatters,
      [](Workbench* on) {
        return ScatterOf(on, {kFields, {16}, RowPooling::kSum, 1, true});
-     }},
+     },
+     /*launches=*/2},
     {"ScatterGradients", "26 of 128", OperationTypes::kF32AndBf16, kScatters,
      [](Workbench* on) {
        return ScatterOf(on, {kFields, {128}});
-     }},
+     },
+     /*launches=*/2},
     {"ScatterGradients", "4 means of 10 rows of 16", OperationTypes::kF32AndBf16, kScatters,
      [](Workbench* on) {
        return ScatterOf(on, {4, {16}, RowPooling::kMean, kBag});
-     }},
+     },
+     /*launches=*/2},
     {"ScatterGradients", "a sequence of 50 rows of 16", OperationTypes::kF32AndBf16, kScatters,
      [](Workbench* on) {
        return ScatterOf(on, {1, {16}, RowPooling::kNone, kSequence});
-     }},
+     },
+     /*launches=*/2},
 };
 
 }  // namespace

@@ -112,7 +112,8 @@ constexpr BenchmarkOperation kLinears[] = {
      [](Workbench* on) { return BackwardOf(on, 1024, 512); }},
     {"LinearBackward", "400 x 1", OperationTypes::kF32AndBf16,
      "reads x, w and dy, writes dx, dw and db",
-     [](Workbench* on) { return BackwardOf(on, 400, 1); }},
+     [](Workbench* on) { return BackwardOf(on, 400, 1); },
+     /*launches=*/4},
 };
 
 constexpr BenchmarkOperation kLosses[] = {
@@ -125,7 +126,8 @@ constexpr BenchmarkOperation kLosses[] = {
        return {[=] { on->backend()->BceWithLogits(control, z, labels, {}, {}, dz, sums); },
                {z, labels},
                {dz, sums}};
-     }},
+     },
+     /*launches=*/2},
     {"SquaredError", "n x 1", OperationTypes::kF32,
      "reads outputs and labels, writes their gradients and two sums",
      [](Workbench* on) -> BenchmarkWork {
@@ -135,7 +137,8 @@ constexpr BenchmarkOperation kLosses[] = {
        return {[=] { on->backend()->SquaredError(control, z, labels, {}, {}, dz, sums); },
                {z, labels},
                {dz, sums}};
-     }},
+     },
+     /*launches=*/2},
     {"PairwiseLogistic", "as many pairs as samples, at most 4096", OperationTypes::kF32,
      "reads scores, pairs and their weights, writes the scores' gradients and two sums",
      [](Workbench* on) -> BenchmarkWork {
@@ -152,7 +155,8 @@ constexpr BenchmarkOperation kLosses[] = {
            [=] { on->backend()->PairwiseLogistic(control, scores, of, weights, gradients, sums); },
            {scores, of, weights},
            {gradients, sums}};
-     }},
+     },
+     /*launches=*/3},
     {"SoftmaxCrossEntropy", "n x 100", OperationTypes::kF32,
      "reads logits and labels, writes the logits' gradients and two sums",
      [](Workbench* on) -> BenchmarkWork {
@@ -163,7 +167,8 @@ constexpr BenchmarkOperation kLosses[] = {
        return {[=] { on->backend()->SoftmaxCrossEntropy(control, z, labels, {}, {}, dz, sums); },
                {z, labels},
                {dz, sums}};
-     }},
+     },
+     /*launches=*/2},
     {"CandidateLoss", "in the batch, at most 4096 x 4096", OperationTypes::kF32,
      "reads scores and items, writes the scores' gradients and two sums",
      [](Workbench* on) -> BenchmarkWork {
@@ -182,7 +187,8 @@ constexpr BenchmarkOperation kLosses[] = {
        return {[=] { on->backend()->CandidateLoss(control, args); },
                {args.scores, args.items, args.positives},
                {args.dscores, args.sums}};
-     }},
+     },
+     /*launches=*/3},
 };
 
 BenchmarkWork AdamOf(Workbench* on, int64_t rows, int64_t cols, bool copies) {
@@ -203,8 +209,8 @@ BenchmarkWork AdamOf(Workbench* on, int64_t rows, int64_t cols, bool copies) {
     on->backend()->Copy(w.Reshaped(rows, cols), rounded[0].values, /*add=*/false);
     work.writes.push_back(rounded[0].values);
   }
-  const std::vector<Tensor> slots = {m, v};
-  work.enqueue = [=] { on->backend()->OptimizerStep(control, rule, gradient, w, slots, rounded); };
+  const std::vector<Tensor> states = {m, v};
+  work.enqueue = [=] { on->backend()->OptimizerStep(control, rule, gradient, w, states, rounded); };
   return work;
 }
 
@@ -213,7 +219,8 @@ constexpr BenchmarkOperation kSteps[] = {
      [](Workbench* on) -> BenchmarkWork {
        const Tensor x = on->Values(kGradientCols), count = on->Doubles(1);
        return {[=] { on->backend()->CountBeyond(x, 1e15f, count); }, {x, count}, {count}};
-     }},
+     },
+     /*launches=*/2},
     {"DecideStep", "one control", OperationTypes::kF32,
      "reads sums and control, writes the control",
      [](Workbench* on) -> BenchmarkWork {

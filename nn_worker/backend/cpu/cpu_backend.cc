@@ -253,14 +253,15 @@ class CpuBackend final : public CpuInteractionBackend {
     DecideStepBySums(plan, FloatsOf(sums), ControlOf(control));
   }
   void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
-                     absl::Span<const Tensor> slots, absl::Span<const WeightCopy> copies) override {
-    CHECK(static_cast<int>(slots.size()) == NumSlots(rule)) << slots.size();
+                     absl::Span<const Tensor> states,
+                     absl::Span<const WeightCopy> copies) override {
+    CHECK(static_cast<int>(states.size()) == NumStates(rule)) << states.size();
     CHECK(copies.empty()) << "it computes in f32";
     UpdateValues(control, w, [&](const StepControl& step, int64_t at, int64_t n) {
       cpu::OptimizerArrays arrays;
       arrays.gradient = FloatsOf(gradient) + at;
       arrays.w = FloatsOf(w) + at;
-      for (size_t s = 0; s < slots.size(); ++s) arrays.slots[s] = FloatsOf(slots[s]) + at;
+      for (size_t s = 0; s < states.size(); ++s) arrays.states[s] = FloatsOf(states[s]) + at;
       arrays.count = n;
       cpu::OptimizerRange(step, rule, arrays);
     });

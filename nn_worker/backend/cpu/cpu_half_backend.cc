@@ -15,6 +15,7 @@
 #include "nn_worker/backend/cpu/cpu_row_exchange.h"
 #include "nn_worker/backend/cpu/host_backend.h"
 #include "nn_worker/backend/cpu/host_tensor.h"
+#include "nn_worker/backend/operation_operands.h"
 
 namespace satrap {
 namespace {
@@ -41,6 +42,13 @@ struct Grad {
 struct Grads {
   absl::Span<const GradientTarget> targets;
 };
+struct InMatrices {
+  const SampleMatrices& matrices;
+};
+// The matrices may be a part of the tensor, whose other values stay.
+struct AddMatrices {
+  const SampleMatrices& matrices;
+};
 
 Tensor Widened(HalfOperation* operation, In in) { return operation->Read(in.tensor); }
 std::vector<Tensor> Widened(HalfOperation* operation, Ins in) {
@@ -53,9 +61,34 @@ GradientTarget Widened(HalfOperation* operation, Grad grad) {
 std::vector<GradientTarget> Widened(HalfOperation* operation, Grads grads) {
   return operation->Targets(grads.targets);
 }
+SampleMatrices Widened(HalfOperation* operation, InMatrices in) {
+  SampleMatrices wide = in.matrices;
+  wide.tensor = operation->Read(wide.tensor);
+  return wide;
+}
+SampleMatrices Widened(HalfOperation* operation, AddMatrices target) {
+  SampleMatrices wide = target.matrices;
+  wide.tensor = operation->Update(wide.tensor);
+  return wide;
+}
 template <typename Value>
 const Value& Widened(HalfOperation*, const Value& value) {
   return value;
+}
+
+// The number of rows of the first tensor that an operation reads or writes, which is that of all
+// in operations that are made in blocks.
+template <typename... Others>
+int64_t RowsOf(const In& in, const Others&...) {
+  return in.tensor.rows;
+}
+template <typename... Others>
+int64_t RowsOf(const Out& out, const Others&...) {
+  return out.tensor.rows;
+}
+template <typename First, typename... Others>
+int64_t RowsOf(const First&, const Others&... others) {
+  return RowsOf(others...);
 }
 
 // dx = dy where y is positive, else 0, of values in either format of 16 bits: a positive number has
@@ -100,7 +133,7 @@ class CpuHalfBackend final : public HostBackend {
   }
   void Copy(Tensor x, Tensor y, bool add) override {
     if (x.data == y.data && !add) return;
-    InBlocks(y.rows, &Backend::Copy, In{x}, Out{y, add}, add);
+    InBlocks(&Backend::Copy, In{x}, Out{y, add}, add);
   }
   void ToF32(Tensor x, Tensor y) override { inner_->ToF32(x, y); }
 
@@ -108,40 +141,39 @@ class CpuHalfBackend final : public HostBackend {
   void LinearGrad(const LinearGradArgs& args) override;
 
   void AddBias(Tensor x, Tensor bias, Tensor y) override {
-    InBlocks(y.rows, &Backend::AddBias, In{x}, bias, Out{y});
+    InBlocks(&Backend::AddBias, In{x}, bias, Out{y});
   }
   void ColumnSum(Tensor x, Tensor sums) override { Whole(&Backend::ColumnSum, In{x}, sums); }
   void Activate(Activation activation, Tensor x, Tensor y) override {
-    InBlocks(y.rows, &Backend::Activate, activation, In{x}, Out{y});
+    InBlocks(&Backend::Activate, activation, In{x}, Out{y});
   }
   void ActivateGrad(Activation activation, Tensor y, Tensor dy, GradientTarget dx) override {
     if (activation == Activation::kRelu && Is16Bit(y) && dy.dtype == y.dtype &&
         dx.tensor.dtype == y.dtype && !dx.add) {
       return HalfReluGrad(y, dy, dx.tensor);
     }
-    InBlocks(y.rows, &Backend::ActivateGrad, activation, In{y}, In{dy}, Grad{dx});
+    InBlocks(&Backend::ActivateGrad, activation, In{y}, In{dy}, Grad{dx});
   }
 
   void RowSum(absl::Span<const Tensor> xs, Tensor y) override {
-    InBlocks(y.rows, &Backend::RowSum, Ins{xs}, Out{y});
+    InBlocks(&Backend::RowSum, Ins{xs}, Out{y});
   }
   void RowSumGrad(Tensor dy, absl::Span<const GradientTarget> dxs) override {
-    InBlocks(dy.rows, &Backend::RowSumGrad, In{dy}, Grads{dxs});
+    InBlocks(&Backend::RowSumGrad, In{dy}, Grads{dxs});
   }
   void Fm(absl::Span<const Tensor> xs, Tensor s, Tensor y) override {
-    InBlocks(y.rows, &Backend::Fm, Ins{xs}, Out{s}, Out{y});
+    InBlocks(&Backend::Fm, Ins{xs}, Out{s}, Out{y});
   }
   void FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
               absl::Span<const GradientTarget> dxs) override {
-    InBlocks(dy.rows, &Backend::FmGrad, Ins{xs}, In{s}, In{dy}, Grads{dxs});
+    InBlocks(&Backend::FmGrad, Ins{xs}, In{s}, In{dy}, Grads{dxs});
   }
   void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) override {
-    InBlocks(y.rows, &Backend::SequencePool, pooling, In{x}, In{lengths}, Out{y});
+    InBlocks(&Backend::SequencePool, pooling, In{x}, In{lengths}, Out{y});
   }
   void SequencePoolGrad(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y, Tensor dy,
                         GradientTarget dx) override {
-    InBlocks(y.rows, &Backend::SequencePoolGrad, pooling, In{x}, In{lengths}, In{y}, In{dy},
-             Grad{dx});
+    InBlocks(&Backend::SequencePoolGrad, pooling, In{x}, In{lengths}, In{y}, In{dy}, Grad{dx});
   }
   void Dropout(Tensor x, const DropoutMask& mask, float rate, Tensor y, bool add) override {
     Whole(&Backend::Dropout, In{x}, mask, rate, Out{y, add}, add);
@@ -168,75 +200,11 @@ class CpuHalfBackend final : public HostBackend {
     inner_->BatchNormRunning(control, sums, momentum, mean, variance);
   }
 
-  // Losses read outputs and write gradients that are always F32.
-  void BceWithLogits(Tensor control, Tensor logits, Tensor labels, Tensor weights, Tensor mask,
-                     Tensor dlogits, Tensor sums) override {
-    inner_->BceWithLogits(control, logits, labels, weights, mask, dlogits, sums);
-  }
-  void SquaredError(Tensor control, Tensor outputs, Tensor labels, Tensor weights, Tensor mask,
-                    Tensor doutputs, Tensor sums) override {
-    inner_->SquaredError(control, outputs, labels, weights, mask, doutputs, sums);
-  }
-  void PairwiseLogistic(Tensor control, Tensor scores, Tensor pairs, Tensor weights, Tensor dscores,
-                        Tensor sums) override {
-    inner_->PairwiseLogistic(control, scores, pairs, weights, dscores, sums);
-  }
-  void SoftmaxCrossEntropy(Tensor control, Tensor logits, Tensor labels, Tensor weights,
-                           Tensor mask, Tensor dlogits, Tensor sums) override {
-    inner_->SoftmaxCrossEntropy(control, logits, labels, weights, mask, dlogits, sums);
-  }
-  void CandidateLoss(Tensor control, const CandidateLossArgs& args) override {
-    inner_->CandidateLoss(control, args);
-  }
-
-  void Scale(float factor, Tensor x, Tensor y, bool add) override {
-    InBlocks(y.rows, &Backend::Scale, factor, In{x}, Out{y, add}, add);
-  }
-  void Multiply(Tensor a, Tensor b, Tensor y, bool add) override {
-    Whole(&Backend::Multiply, In{a}, In{b}, Out{y, add}, add);
-  }
-  void Transpose(Tensor x, int64_t width, Tensor y, bool add) override {
-    InBlocks(y.rows, &Backend::Transpose, In{x}, width, Out{y, add}, add);
-  }
-  void BatchedProduct(const SampleMatrices& a, const SampleMatrices& b, int64_t count, float scale,
-                      const SampleMatrices& y, bool add) override {
-    HalfOperation operation(&memory_);
-    SampleMatrices wide_a = a, wide_b = b, wide_y = y;
-    wide_a.tensor = operation.Read(a.tensor);
-    wide_b.tensor = operation.Read(b.tensor);
-    // The matrices may be a part of the tensor, whose other values stay.
-    wide_y.tensor = operation.Update(y.tensor);
-    inner_->BatchedProduct(wide_a, wide_b, count, scale, wide_y, add);
-  }
-  void PairDots(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms, int64_t dim,
-                Tensor y) override {
-    InBlocks(y.rows, &Backend::PairDots, Ins{xs}, terms, dim, Out{y});
-  }
-  void PairDotsGrad(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms, int64_t dim,
-                    Tensor dy, absl::Span<const GradientTarget> dxs) override {
-    InBlocks(dy.rows, &Backend::PairDotsGrad, Ins{xs}, terms, dim, In{dy}, Grads{dxs});
-  }
-  void BiInteraction(absl::Span<const Tensor> xs, Tensor s, Tensor y) override {
-    InBlocks(y.rows, &Backend::BiInteraction, Ins{xs}, Out{s}, Out{y});
-  }
-  void BiInteractionGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
-                         absl::Span<const GradientTarget> dxs) override {
-    InBlocks(dy.rows, &Backend::BiInteractionGrad, Ins{xs}, In{s}, In{dy}, Grads{dxs});
-  }
-  void Softmax(Tensor x, int64_t width, Tensor y) override {
-    InBlocks(y.rows, &Backend::Softmax, In{x}, width, Out{y});
-  }
-  void SoftmaxGrad(Tensor y, Tensor dy, int64_t width, GradientTarget dx) override {
-    InBlocks(y.rows, &Backend::SoftmaxGrad, In{y}, In{dy}, width, Grad{dx});
-  }
-  void Normalize(Normalization kind, Tensor x, int64_t width, float epsilon, Tensor y,
-                 Tensor inverse) override {
-    InBlocks(y.rows, &Backend::Normalize, kind, In{x}, width, epsilon, Out{y}, Out{inverse});
-  }
-  void NormalizeGrad(Normalization kind, Tensor y, Tensor inverse, Tensor dy, int64_t width,
-                     GradientTarget dx) override {
-    InBlocks(y.rows, &Backend::NormalizeGrad, kind, In{y}, In{inverse}, In{dy}, width, Grad{dx});
-  }
+#define SATRAP_WIDENED_OPERATION(name, parameters, rows, ...) \
+  void name parameters final { rows(&Backend::name, __VA_ARGS__); }
+  SATRAP_INTERACTION_OPERATIONS(SATRAP_WIDENED_OPERATION)
+  SATRAP_LOSS_OPERATIONS(SATRAP_WIDENED_OPERATION)
+#undef SATRAP_WIDENED_OPERATION
 
   void GatherRows(absl::Span<const FeatureExchange> features) override {
     if (features.empty()) return;
@@ -257,8 +225,9 @@ class CpuHalfBackend final : public HostBackend {
     inner_->DecideStep(plan, sums, control);
   }
   void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
-                     absl::Span<const Tensor> slots, absl::Span<const WeightCopy> copies) override {
-    inner_->OptimizerStep(control, rule, gradient, w, slots, {});
+                     absl::Span<const Tensor> states,
+                     absl::Span<const WeightCopy> copies) override {
+    inner_->OptimizerStep(control, rule, gradient, w, states, {});
     for (const WeightCopy& copy : copies) {
       const Tensor& half = copy.values;
       Narrow(&pool_, w.Columns(copy.begin, half.size()).Reshaped(half.rows, half.cols), half);
@@ -312,8 +281,8 @@ class CpuHalfBackend final : public HostBackend {
 
   // `method` of the inner backend, block by block. REQUIRES: as RunBlocks
   template <typename Method, typename... Arguments>
-  void InBlocks(int64_t rows, Method method, const Arguments&... arguments) {
-    RunBlocks(rows, [&](HalfOperation& operation, Backend& inner) {
+  void InBlocks(Method method, const Arguments&... arguments) {
+    RunBlocks(RowsOf(arguments...), [&](HalfOperation& operation, Backend& inner) {
       (inner.*method)(Widened(&operation, arguments)...);
     });
   }

@@ -7,7 +7,7 @@
 // included; and what it writes is rounded to 16 bits, once, to nearest, ties to even. So a result
 // is that of f32 up to the rounding of operands and results, and what backend.h says of the bits of
 // a result holds here too. A result that is too large for an F16 becomes infinite, and
-// CountBeyond finds it.
+// the count of values that are not finite finds it.
 //
 // Widened products save memory but cost time. Where the CPU has products of BF16, matrices of BF16
 // are multiplied as they are (HalfProducts), with sums in f32 too.

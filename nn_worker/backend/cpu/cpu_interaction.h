@@ -10,13 +10,14 @@
 #include "common/thread/fork_join_pool.h"
 #include "nn_worker/backend/cpu/cpu_matrix.h"
 #include "nn_worker/backend/cpu/host_backend.h"
+#include "nn_worker/backend/operation_operands.h"
 
 namespace satrap {
 
 // A base of CpuBackend.
 class CpuInteractionBackend : public HostBackend {
  public:
-#include "nn_worker/backend/interaction_overrides.h"
+  SATRAP_INTERACTION_OPERATIONS(SATRAP_DECLARE_OPERATION)
 
  protected:
   // `pool` is not owned and must outlive the backend.

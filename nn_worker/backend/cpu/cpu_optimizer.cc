@@ -129,13 +129,13 @@ SATRAP_VECTORIZE_FUSED void Subtract(const float* __restrict steps, float* __res
 
 void RmsPropBlock(float lr, const OptimizerRule& rule, const OptimizerArrays& block) {
   float steps[kBlock];
-  MeanSquares(rule.rho, block.gradient, block.slots[0], steps, block.count);
-  int slot = 1;
+  MeanSquares(rule.rho, block.gradient, block.states[0], steps, block.count);
+  int state = 1;
   if (rule.centred) {
-    SubtractSquaredMeans(rule.rho, block.gradient, block.slots[slot++], steps, block.count);
+    SubtractSquaredMeans(rule.rho, block.gradient, block.states[state++], steps, block.count);
   }
   DivideByRoots(lr, rule.epsilon_in_root, rule.epsilon, block.gradient, steps, block.count);
-  if (rule.mu > 0) AddMomenta(rule.mu, block.slots[slot], steps, block.count);
+  if (rule.mu > 0) AddMomenta(rule.mu, block.states[state], steps, block.count);
   Subtract(steps, block.w, block.count);
 }
 
@@ -200,7 +200,7 @@ void Update(const StepControl& step, const OptimizerRule& rule, float l2,
   const float lr = step.learning_rate;
   const float* const g = block.gradient;
   float* const w = block.w;
-  const auto [s0, s1, s2] = block.slots;
+  const auto [s0, s1, s2] = block.states;
   switch (rule.kind) {
     case OptimizerKind::kSgd:
       return SgdRange(step, l2, g, w, block.count);
@@ -233,8 +233,8 @@ OptimizerArrays Piece(const OptimizerArrays& arrays, int64_t begin, int64_t coun
   OptimizerArrays piece = arrays;
   piece.gradient += begin;
   piece.w += begin;
-  for (float*& slot : piece.slots) {
-    if (slot != nullptr) slot += begin;
+  for (float*& state : piece.states) {
+    if (state != nullptr) state += begin;
   }
   piece.count = count;
   return piece;

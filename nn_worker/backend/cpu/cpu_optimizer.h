@@ -17,7 +17,7 @@ namespace satrap::cpu {
 struct OptimizerArrays {
   const float* gradient = nullptr;
   float* w = nullptr;
-  std::array<float*, kMaxOptimizerSlots> slots = {};  // the first NumSlots(rule)
+  std::array<float*, kMaxOptimizerStates> states = {};  // the first NumStates(rule)
   int64_t count = 0;
 };
 void OptimizerRange(const StepControl& step, const OptimizerRule& rule,

@@ -270,10 +270,11 @@ class DeviceBackend final : public DeviceLossBackend {
     satrap::DecideStep(stream(), plan, F32Data(sums), ControlData(control));
   }
   void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
-                     absl::Span<const Tensor> slots, absl::Span<const WeightCopy> copies) override {
-    CHECK(static_cast<int>(slots.size()) == NumSlots(rule)) << slots.size();
+                     absl::Span<const Tensor> states,
+                     absl::Span<const WeightCopy> copies) override {
+    CHECK(static_cast<int>(states.size()) == NumStates(rule)) << states.size();
     OptimizerArrays arrays = {F32Data(gradient), F32Data(w), {}, w.cols};
-    for (size_t s = 0; s < slots.size(); ++s) arrays.slots[s] = F32Data(slots[s]);
+    for (size_t s = 0; s < states.size(); ++s) arrays.states[s] = F32Data(states[s]);
     // The kernel also rounds the weights into their copies, while it has the new values.
     std::vector<RoundedWeights> rounded;
     for (const WeightCopy& copy : copies) {

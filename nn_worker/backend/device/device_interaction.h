@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "nn_worker/backend/backend.h"
 #include "nn_worker/backend/device/device_transfers.h"
+#include "nn_worker/backend/operation_operands.h"
 
 namespace satrap {
 
@@ -21,7 +22,7 @@ class DeviceInteractionBackend : public Backend {
   void Fm(absl::Span<const Tensor> xs, Tensor s, Tensor y) final;
   void FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
               absl::Span<const GradientTarget> dxs) final;
-#include "nn_worker/backend/interaction_overrides.h"
+  SATRAP_INTERACTION_OPERATIONS(SATRAP_DECLARE_OPERATION)
 
  protected:
   // `transfers` is not owned and must outlive every operation.

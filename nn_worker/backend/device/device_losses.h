@@ -8,21 +8,14 @@
 
 #include "nn_worker/backend/device/device_interaction.h"
 #include "nn_worker/backend/device/device_transfers.h"
+#include "nn_worker/backend/operation_operands.h"
 
 namespace satrap {
 
 // A base of DeviceBackend.
 class DeviceLossBackend : public DeviceInteractionBackend {
  public:
-  void BceWithLogits(Tensor control, Tensor logits, Tensor labels, Tensor weights, Tensor mask,
-                     Tensor dlogits, Tensor sums) final;
-  void SquaredError(Tensor control, Tensor outputs, Tensor labels, Tensor weights, Tensor mask,
-                    Tensor doutputs, Tensor sums) final;
-  void PairwiseLogistic(Tensor control, Tensor scores, Tensor pairs, Tensor weights, Tensor dscores,
-                        Tensor sums) final;
-  void SoftmaxCrossEntropy(Tensor control, Tensor logits, Tensor labels, Tensor weights,
-                           Tensor mask, Tensor dlogits, Tensor sums) final;
-  void CandidateLoss(Tensor control, const CandidateLossArgs& args) final;
+  SATRAP_LOSS_OPERATIONS(SATRAP_DECLARE_OPERATION)
 
  protected:
   // `transfers` is not owned and must outlive every operation.

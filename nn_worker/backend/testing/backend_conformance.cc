@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/numeric/random.h"
 #include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/testing/half_conformance.h"
 #include "nn_worker/backend/testing/reference_backend.h"
 #include "nn_worker/backend/testing/tensor_testing.h"
 
@@ -84,109 +85,6 @@ namespace {
 constexpr Activation kActivations[] = {Activation::kLinear, Activation::kRelu, Activation::kSigmoid,
                                        Activation::kTanh};
 
-struct LinearShape {
-  int64_t n, in, out;
-};
-// No rows; no inputs, where only the bias is left; one output, as the last layer of a tower; sizes
-// just above those at which kernels cut rows and columns; 429 inputs, the width of a Criteo batch.
-constexpr LinearShape kLinearShapes[] = {{0, 5, 4},   {1, 1, 1},     {7, 13, 1},     {64, 16, 8},
-                                         {65, 3, 17}, {300, 45, 40}, {130, 429, 33}, {5, 0, 3}};
-
-TEST_P(BackendConformance, LinearIsTheReferences) {
-  for (const auto& [n, in, out] : kLinearShapes) {
-    for (const Activation activation : kActivations) {
-      const Tensor x = Random(n, in, 1, in + 3);
-      const Tensor w = Random(in, out, 2);
-      const Tensor bias = Random(1, out, 3);
-      const Tensor y = New(n, out, out + 5);
-      const Tensor want = NewReference(n, out);
-      backend_->Linear(x, w, bias, activation, y);
-      reference_->Linear(Reference(x), Reference(w), Reference(bias), activation, want);
-      ExpectNear(y, want, 2e-5);
-    }
-  }
-}
-
-TEST_P(BackendConformance, LinearByHand) {
-  const Tensor x = Of({{1, 2}, {-1, 0}});
-  const Tensor w = Of({{1, 0, -1}, {2, 1, 0}});
-  const Tensor bias = Of({{0, 1, 0}});
-  const Tensor y = New(2, 3);
-  backend_->Linear(x, w, bias, Activation::kRelu, y);
-  EXPECT_EQ(Values(y), (std::vector<float>{5, 3, 0, 0, 1, 1}));
-  backend_->Linear(x, w, Tensor(), Activation::kLinear, y);
-  EXPECT_EQ(Values(y), (std::vector<float>{5, 2, -1, -1, 0, 1}));
-}
-
-TEST_P(BackendConformance, LinearGradIsTheReferences) {
-  for (const auto& [n, in, out] : kLinearShapes) {
-    for (const bool add : {false, true}) {
-      for (const Activation activation : kActivations) {
-        LinearGradArgs args;
-        args.x = Random(n, in, 1, in + 3);
-        args.w = Random(in, out, 2);
-        args.activation = activation;
-        args.y = New(n, out, out + 5);
-        backend_->Linear(args.x, args.w, Tensor(), activation, args.y);
-        args.dy = Random(n, out, 4, out + 1);
-        // All outputs hold something else before: dw and db are overwritten, dx only if it is not
-        // added to.
-        args.dx = {Random(n, in, 5, in + 2), add};
-        args.dw = Random(in, out, 6);
-        args.db = Random(1, out, 7);
-        const LinearGradArgs want = Reference(args);
-        backend_->LinearGrad(args);
-        reference_->LinearGrad(want);
-        ExpectNear(args.dx.tensor, want.dx.tensor, 5e-5);
-        ExpectNear(args.dw, want.dw, 5e-5);
-        ExpectNear(args.db, want.db, 5e-5);
-      }
-    }
-  }
-}
-
-TEST_P(BackendConformance, LinearGradMayBeWithoutInputGradientAndBias) {
-  LinearGradArgs args;
-  args.x = Random(9, 6, 1);
-  args.w = Random(6, 4, 2);
-  args.y = New(9, 4);
-  args.dy = Random(9, 4, 3);
-  args.dw = New(6, 4);
-  const LinearGradArgs want = Reference(args);
-  backend_->LinearGrad(args);
-  reference_->LinearGrad(want);
-  ExpectNear(args.dw, want.dw, 1e-5);
-}
-
-// Another number of ranks gives a rank another number of rows. Its samples must get the same bits
-// all the same: predictions do not depend on how a batch was divided.
-TEST_P(BackendConformance, ARowDoesNotDependOnTheOthers) {
-  constexpr int64_t kRows = 1000;
-  for (const auto& [in, out] : {std::pair<int64_t, int64_t>{429, 400}, {64, 32}, {40, 1}}) {
-    const Tensor x = Random(kRows, in, 1);
-    const Tensor w = Random(in, out, 2);
-    const Tensor bias = Random(1, out, 3);
-    const Tensor all = New(kRows, out);
-    backend_->Linear(x, w, bias, Activation::kRelu, all);
-    for (const int64_t part : {1, 7, 64, 128}) {
-      const Tensor parts = New(kRows, out);
-      // Each launch costs the host's device whole tiles of the product, however few its rows, so
-      // small parts are tried here and there: 31 has no divisor in common with the size of a tile.
-      const int64_t step = std::max<int64_t>(part, 31);
-      for (int64_t begin = 0; begin < kRows; begin += step) {
-        const int64_t rows = std::min(part, kRows - begin);
-        backend_->Linear(x.Rows(begin, rows), w, bias, Activation::kRelu, parts.Rows(begin, rows));
-      }
-      const std::vector<float> a = Values(all), b = Values(parts);
-      for (int64_t begin = 0; begin < kRows; begin += step) {
-        const int64_t rows = std::min(part, kRows - begin);
-        EXPECT_EQ(std::memcmp(&a[begin * out], &b[begin * out], rows * out * sizeof(float)), 0)
-            << in << " x " << out << " in parts of " << part << ", from row " << begin;
-      }
-    }
-  }
-}
-
 TEST_P(BackendConformance, ActivationsAreTheReferences) {
   for (const Activation activation : kActivations) {
     for (const bool add : {false, true}) {
@@ -219,6 +117,24 @@ TEST_P(BackendConformance, NanReachesTheOutput) {
   }
 }
 
+TEST_P(HalfConformance, ActivationsAreTheReferences) {
+  for (const DType dtype : kHalves) {
+    for (const Activation activation : kActivations) {
+      for (const bool add : {false, true}) {
+        const Twin x = RandomTwin(dtype, 133, 19, 1, 32), dy = RandomTwin(dtype, 133, 19, 2);
+        const Twin y = TwinOf(New(133, 19, 24, dtype)), dx = RandomTwin(dtype, 133, 19, 3);
+        backend_->Activate(activation, x.half, y.half);
+        reference_->Activate(activation, x.want, y.want);
+        ExpectTwins(y);
+        const Twin rounded = TwinOf(y.half);
+        backend_->ActivateGrad(activation, rounded.half, dy.half, dx.HalfTarget(add));
+        reference_->ActivateGrad(activation, rounded.want, dy.want, dx.WantTarget(add));
+        ExpectTwins(dx);
+      }
+    }
+  }
+}
+
 TEST_P(BackendConformance, BiasAndColumnSum) {
   const Tensor x = Of({{1, 2}, {3, 4}, {5, 6}});
   const Tensor y = New(3, 2);
@@ -229,6 +145,22 @@ TEST_P(BackendConformance, BiasAndColumnSum) {
   EXPECT_EQ(Values(sums), (std::vector<float>{9, 12}));
   backend_->ColumnSum(New(0, 2), sums);
   EXPECT_EQ(Values(sums), (std::vector<float>{0, 0}));
+}
+
+TEST_P(HalfConformance, FillsAndBiasesAreTheReferences) {
+  for (const DType dtype : kHalves) {
+    const Twin x = RandomTwin(dtype, 130, 19, 1, 21), y = RandomTwin(dtype, 130, 19, 2, 32);
+    const Tensor bias = Random(1, 19, 3);
+    backend_->AddBias(x.half, bias, y.half);
+    reference_->AddBias(x.want, Reference(bias), y.want);
+    ExpectTwins(y);
+    const Tensor sums = New(1, 19), want = NewReference(1, 19);
+    backend_->ColumnSum(x.half, sums);
+    reference_->ColumnSum(x.want, want);
+    ExpectNear(sums, want, 1e-4);
+    backend_->Fill(y.half, 0.5f);
+    EXPECT_EQ(HalfValues(y.half), std::vector<float>(130 * 19, 0.5f));
+  }
 }
 
 TEST_P(BackendConformance, RowSumOfManyInputs) {
@@ -276,6 +208,42 @@ TEST_P(BackendConformance, FmIsTheReferences) {
     reference_->Fm(References(xs), want_s, want);
     ExpectNear(y, want, 1e-5);
     ExpectNear(s, want_s, 1e-6);
+  }
+}
+
+TEST_P(HalfConformance, SumsOverFeaturesAreTheReferences) {
+  for (const DType dtype : kHalves) {
+    // The first three lie side by side, as in a concatenation.
+    const Twin block = RandomTwin(dtype, 130, 12, 1, 40);
+    std::vector<Twin> xs;
+    for (int f = 0; f < 3; ++f) {
+      xs.push_back({block.half.Columns(4 * f, 4), block.want.Columns(4 * f, 4)});
+    }
+    xs.push_back(RandomTwin(dtype, 130, 4, 2, 6));
+    xs.push_back(TwinOf(Random(130, 4, 3)));
+    const Tensor s = New(130, 4), y = New(130, 1, 16);
+    const Tensor want_s = NewReference(130, 4), want_y = NewReference(130, 1);
+    backend_->Fm(Halves(xs), s, y);
+    reference_->Fm(Wants(xs), want_s, want_y);
+    ExpectNear(s, want_s, 1e-5);
+    ExpectNear(y, want_y, 1e-4);
+    const Twin dy = TwinOf(Random(130, 1, 4));
+    std::vector<Twin> dxs;
+    std::vector<GradientTarget> targets, want_targets;
+    for (int f = 0; f < 5; ++f) {
+      dxs.push_back(RandomTwin(dtype, 130, 4, 10 + f, 5));
+      targets.push_back(f == 1 ? GradientTarget() : dxs[f].HalfTarget(f % 2 == 0));
+      want_targets.push_back(f == 1 ? GradientTarget() : dxs[f].WantTarget(f % 2 == 0));
+    }
+    backend_->FmGrad(Halves(xs), s, dy.half, targets);
+    reference_->FmGrad(Wants(xs), want_s, dy.want, want_targets);
+    for (const Twin& dx : dxs) ExpectTwins(dx);
+    backend_->RowSum(Halves(xs), y);
+    reference_->RowSum(Wants(xs), want_y);
+    ExpectNear(y, want_y, 1e-5);
+    backend_->RowSumGrad(dy.half, targets);
+    reference_->RowSumGrad(dy.want, want_targets);
+    ExpectTwins(dxs[3]);  // the one that is assigned; the others were rounded a second time
   }
 }
 
@@ -344,6 +312,26 @@ TEST_P(BackendConformance, ABrokenValueReachesTheMaximum) {
   for (const float value : Values(y)) EXPECT_TRUE(std::isnan(value));
 }
 
+TEST_P(HalfConformance, SequencesAreTheReferences) {
+  for (const DType dtype : kHalves) {
+    for (const auto pooling :
+         {SequencePooling::kMean, SequencePooling::kSum, SequencePooling::kMax}) {
+      const Tensor lengths = Of({{0}, {1}, {3}, {2}, {3}});
+      const Twin x = RandomTwin(dtype, 5, 12, 1, 15), y = TwinOf(New(5, 4, 6, dtype));
+      backend_->SequencePool(pooling, x.half, lengths, y.half);
+      reference_->SequencePool(pooling, x.want, Reference(lengths), y.want);
+      ExpectTwins(y);
+      const Twin rounded = TwinOf(y.half), dy = RandomTwin(dtype, 5, 4, 2);
+      const Twin dx = RandomTwin(dtype, 5, 12, 3);
+      backend_->SequencePoolGrad(pooling, x.half, lengths, rounded.half, dy.half,
+                                 dx.HalfTarget(true));
+      reference_->SequencePoolGrad(pooling, x.want, Reference(lengths), rounded.want, dy.want,
+                                   dx.WantTarget(true));
+      ExpectTwins(dx);
+    }
+  }
+}
+
 TEST_P(BackendConformance, DropoutIsAFunctionOfTheSample) {
   const Tensor x = Random(257, 30, 1);
   const Tensor y = New(257, 30), want = NewReference(257, 30), tail = New(57, 30);
@@ -370,6 +358,19 @@ TEST_P(BackendConformance, DropoutKeepsTheShareAndTheMean) {
   }
   EXPECT_NEAR(zeros / 1e5, 0.25, 0.006);  // four standard deviations
   EXPECT_NEAR(sum / 1e5, 1.0, 0.008);
+}
+
+// The mask follows from the seed, the step, the sample and the column, whatever the dtype.
+TEST_P(HalfConformance, DropoutDropsTheSameValues) {
+  for (const DType dtype : kHalves) {
+    for (const bool add : {false, true}) {
+      const Twin x = RandomTwin(dtype, 130, 40, 1, 43), y = RandomTwin(dtype, 130, 40, 2);
+      const DropoutMask mask = NewDropoutMask(backend_.get(), 77, {2, 1000});
+      backend_->Dropout(x.half, mask, 0.3f, y.half, add);
+      reference_->Dropout(x.want, mask, 0.3f, y.want, add);
+      ExpectTwins(y);
+    }
+  }
 }
 
 TEST_P(BackendConformance, BatchNormIsTheReferences) {
@@ -429,51 +430,37 @@ TEST_P(BackendConformance, MomentsOfNothingChangeNoStatistics) {
   EXPECT_EQ(Values(variance), (std::vector<float>{3, 4}));
 }
 
-TEST_P(BackendConformance, BceByHand) {
-  // exp(200) is infinite in f32: a loss that is computed as written in textbooks would be NaN.
-  const Tensor z = Of({{0}, {2}, {-200}, {200}}), y = Of({{1}, {0}, {0}, {1}});
-  const Tensor dz = New(4, 1), sums = New(1, 2, 0, DType::kF64);
-  backend_->BceWithLogits(ControlThatApplies(backend_.get()), z, y, Of({{1}, {3}, {1}, {1}}),
-                          Tensor(), dz, sums);
-  const double at_two = 2 + std::log1p(std::exp(-2.0));
-  EXPECT_NEAR(Doubles(sums)[0], std::log(2.0) + 3 * at_two, 1e-6);
-  EXPECT_EQ(Doubles(sums)[1], 6);
-  EXPECT_NEAR(Values(dz)[0], -0.5, 1e-7);
-  EXPECT_NEAR(Values(dz)[1], 3 / (1 + std::exp(-2.0)), 1e-6);
-  EXPECT_EQ(Values(dz)[2], 0);
-  EXPECT_EQ(Values(dz)[3], 0);
-}
-
-TEST_P(BackendConformance, AMaskedSampleAddsNothingWhateverItsLabel) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Tensor dz = New(2, 1), sums = New(1, 2, 0, DType::kF64);
-  backend_->BceWithLogits(ControlThatApplies(backend_.get()), Of({{0}, {1}}), Of({{1}, {nan}}),
-                          Tensor(), Of({{1}, {0}}), dz, sums);
-  EXPECT_EQ(Values(dz)[1], 0);
-  EXPECT_EQ(Doubles(sums)[1], 1);
-  EXPECT_NEAR(Doubles(sums)[0], std::log(2.0), 1e-7);
-}
-
-TEST_P(BackendConformance, CountsWhatIsBeyondALimitOrNotFinite) {
-  const Tensor x = Random(300, 37, 1, 48);
-  const auto set = [&](int64_t row, int64_t col, float value) {
-    SetValueAt(backend_.get(), x, row, col, value);
-  };
-  set(3, 36, std::numeric_limits<float>::infinity());
-  set(299, 0, std::numeric_limits<float>::quiet_NaN());
-  set(128, 17, -std::numeric_limits<float>::infinity());
-  set(6, 1, std::numeric_limits<float>::max());
-  set(7, 2, -2e15f);
-  set(8, 3, 1e15f);
-  const Tensor count = New(1, 1, 0, DType::kF64);
-  // Twice, because the count is added to what is there: a step counts over several tensors.
-  backend_->CountBeyond(x, std::numeric_limits<float>::max(), count);
-  backend_->CountBeyond(x, std::numeric_limits<float>::max(), count);
-  EXPECT_EQ(Doubles(count)[0], 6);
-  const Tensor beyond = New(1, 1, 0, DType::kF64);
-  backend_->CountBeyond(x, 1e15f, beyond);
-  EXPECT_EQ(Doubles(beyond)[0], 5)
-      << "what is not finite, two finite ones, and not the limit itself";
+TEST_P(HalfConformance, BatchNormKeepsItsStatisticsInF32) {
+  for (const DType dtype : kHalves) {
+    constexpr int64_t kRows = 300, kCols = 17;
+    const Twin x = RandomTwin(dtype, kRows, kCols, 1, 20), dy = RandomTwin(dtype, kRows, kCols, 2);
+    const Twin y = TwinOf(New(kRows, kCols, 0, dtype)), dx = RandomTwin(dtype, kRows, kCols, 3);
+    const Tensor gamma = Random(1, kCols, 4), beta = Random(1, kCols, 5);
+    const Tensor sums = New(1, 2 * kCols + 1, 0, DType::kF64);
+    const Tensor want_sums = NewReference(1, 2 * kCols + 1, DType::kF64);
+    const Tensor stats = New(2, kCols), want_stats = NewReference(2, kCols);
+    backend_->Moments(x.half, sums);
+    reference_->Moments(x.want, want_sums);
+    backend_->BatchNorm(x.half, sums, 1e-5f, gamma, beta, stats, y.half);
+    reference_->BatchNorm(x.want, want_sums, 1e-5f, Reference(gamma), Reference(beta), want_stats,
+                          y.want);
+    ExpectNear(stats, want_stats, 1e-5);
+    ExpectTwins(y);
+    const Tensor grad_sums = New(1, 2 * kCols, 0, DType::kF64);
+    const Tensor want_grad_sums = NewReference(1, 2 * kCols, DType::kF64);
+    backend_->BatchNormGradSums(x.half, stats, dy.half, grad_sums);
+    reference_->BatchNormGradSums(x.want, want_stats, dy.want, want_grad_sums);
+    backend_->BatchNormGrad(x.half, stats, gamma, dy.half, sums, grad_sums, dx.HalfTarget(true));
+    reference_->BatchNormGrad(x.want, want_stats, Reference(gamma), dy.want, want_sums,
+                              want_grad_sums, dx.WantTarget(true));
+    ExpectTwins(dx);
+    const Tensor mean = Random(1, kCols, 6), variance = New(1, kCols);
+    backend_->Fill(variance, 2);
+    backend_->BatchNormFixed(x.half, mean, variance, 1e-5f, gamma, beta, y.half);
+    reference_->BatchNormFixed(x.want, Reference(mean), Reference(variance), 1e-5f,
+                               Reference(gamma), Reference(beta), y.want);
+    ExpectTwins(y);
+  }
 }
 
 }  // namespace

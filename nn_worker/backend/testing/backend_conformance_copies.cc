@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "common/base/check.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/backend/testing/backend_conformance.h"
+#include "nn_worker/backend/testing/half_conformance.h"
 
 namespace satrap {
 namespace {
@@ -144,6 +145,33 @@ TEST_P(BackendConformance, FillsBothTypes) {
   backend_->Fill(d, -1);
   EXPECT_EQ(Values(x), std::vector<float>(6, 2.5f));
   EXPECT_EQ(Doubles(d)[1], -1);
+}
+
+TEST_P(HalfConformance, CopiesConvertBetweenDtypesAndAdd) {
+  for (const DType from : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const DType to : {DType::kF32, DType::kF16, DType::kBF16}) {
+      for (const bool add : {false, true}) {
+        const Twin x =
+            from == DType::kF32 ? TwinOf(Random(70, 9, 1)) : RandomTwin(from, 70, 9, 1, 32);
+        const Twin y = to == DType::kF32 ? TwinOf(Random(70, 9, 2)) : RandomTwin(to, 70, 9, 2, 33);
+        backend_->Copy(x.half, y.half, add);
+        reference_->Copy(x.want, y.want, add);
+        ExpectTwins(y);
+      }
+    }
+  }
+}
+
+TEST_P(HalfConformance, CopiesRoundToNearestAndKeepWhatIsNotFinite) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const Tensor x = Of({{0x1.002p0f, 0x1.006p0f, 1e6f, -kInf, 0x1p-25f}});
+  const Tensor f16 = New(1, 5, 0, DType::kF16);
+  backend_->Copy(x, f16, /*add=*/false);
+  // Ties go to even; what an F16 cannot hold becomes infinite, or 0.
+  EXPECT_EQ(HalfValues(f16), (std::vector<float>{1, 0x1.008p0f, kInf, -kInf, 0}));
+  const Tensor bf16 = New(1, 5, 0, DType::kBF16);
+  backend_->Copy(x, bf16, /*add=*/false);
+  EXPECT_EQ(HalfValues(bf16), (std::vector<float>{1, 1, 999424, -kInf, 0x1p-25f}));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The part of backend_conformance.h that is about prepared linear layers.
+// The part of backend_conformance.h and half_conformance.h that is about linear layers, prepared or
+// not.
 
 #include <algorithm>
 #include <cmath>
@@ -11,11 +12,12 @@
 #include "common/base/check.h"
 #include "common/numeric/random.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/backend/testing/backend_conformance.h"
+#include "nn_worker/backend/testing/half_conformance.h"
 
 namespace satrap {
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LinearConformance);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HalfLinearConformance);
 
 LinearSpec BackendConformance::NewLinear(int64_t n, int64_t in, int64_t out,
                                          Activation activation) {
@@ -37,10 +39,22 @@ namespace {
 constexpr Activation kActivations[] = {Activation::kLinear, Activation::kRelu, Activation::kSigmoid,
                                        Activation::kTanh};
 
+constexpr Activation kHalfPreparedActivations[] = {Activation::kLinear, Activation::kRelu,
+                                                   Activation::kSigmoid};
+
 struct LinearShape {
   int64_t n, in, out;
 };
-// Shapes at the border of what a library is asked for, and those of BackendConformance.
+// No rows; no inputs, where only the bias is left; one output, as the last layer of a tower; sizes
+// just above those at which kernels cut rows and columns; 429 inputs, the width of a Criteo batch.
+constexpr LinearShape kPlainShapes[] = {{0, 5, 4},   {1, 1, 1},     {7, 13, 1},     {64, 16, 8},
+                                        {65, 3, 17}, {300, 45, 40}, {130, 429, 33}, {5, 0, 3}};
+constexpr LinearShape kHalfPlainShapes[] = {{0, 5, 4},      {1, 1, 1},   {7, 13, 1},
+                                            {150, 19, 1},   {65, 3, 17}, {300, 45, 40},
+                                            {130, 429, 33}, {5, 0, 3}};
+constexpr LinearShape kHalfPreparedShapes[] = {{0, 9, 8},    {7, 13, 1},    {65, 8, 17},
+                                               {90, 45, 40}, {70, 129, 33}, {5, 0, 3}};
+// Shapes at the border of what a library is asked for, and those above.
 constexpr LinearShape kShapes[] = {{0, 9, 8},    {1, 1, 1},     {7, 13, 1},
                                    {64, 16, 8},  {65, 8, 17},   {20, 7, 16},
                                    {90, 45, 40}, {70, 129, 33}, {5, 0, 3}};
@@ -178,6 +192,253 @@ TEST_P(LinearConformance, ReluKeepsWhatIsNotANumber) {
   const std::vector<float> y = Values(spec.args.y);
   for (int64_t i = 0; i < 16; ++i) {
     for (int64_t c = 0; c < 8; ++c) EXPECT_EQ(std::isnan(y[i * 8 + c]), i == 3) << i << " " << c;
+  }
+}
+
+TEST_P(BackendConformance, LinearIsTheReferences) {
+  for (const auto& [n, in, out] : kPlainShapes) {
+    for (const Activation activation : kActivations) {
+      const Tensor x = Random(n, in, 1, in + 3);
+      const Tensor w = Random(in, out, 2);
+      const Tensor bias = Random(1, out, 3);
+      const Tensor y = New(n, out, out + 5);
+      const Tensor want = NewReference(n, out);
+      backend_->Linear(x, w, bias, activation, y);
+      reference_->Linear(Reference(x), Reference(w), Reference(bias), activation, want);
+      ExpectNear(y, want, 2e-5);
+    }
+  }
+}
+
+TEST_P(BackendConformance, LinearByHand) {
+  const Tensor x = Of({{1, 2}, {-1, 0}});
+  const Tensor w = Of({{1, 0, -1}, {2, 1, 0}});
+  const Tensor bias = Of({{0, 1, 0}});
+  const Tensor y = New(2, 3);
+  backend_->Linear(x, w, bias, Activation::kRelu, y);
+  EXPECT_EQ(Values(y), (std::vector<float>{5, 3, 0, 0, 1, 1}));
+  backend_->Linear(x, w, Tensor(), Activation::kLinear, y);
+  EXPECT_EQ(Values(y), (std::vector<float>{5, 2, -1, -1, 0, 1}));
+}
+
+TEST_P(BackendConformance, LinearGradIsTheReferences) {
+  for (const auto& [n, in, out] : kPlainShapes) {
+    for (const bool add : {false, true}) {
+      for (const Activation activation : kActivations) {
+        LinearGradArgs args;
+        args.x = Random(n, in, 1, in + 3);
+        args.w = Random(in, out, 2);
+        args.activation = activation;
+        args.y = New(n, out, out + 5);
+        backend_->Linear(args.x, args.w, Tensor(), activation, args.y);
+        args.dy = Random(n, out, 4, out + 1);
+        // All outputs hold something else before: dw and db are overwritten, dx only if it is not
+        // added to.
+        args.dx = {Random(n, in, 5, in + 2), add};
+        args.dw = Random(in, out, 6);
+        args.db = Random(1, out, 7);
+        const LinearGradArgs want = Reference(args);
+        backend_->LinearGrad(args);
+        reference_->LinearGrad(want);
+        ExpectNear(args.dx.tensor, want.dx.tensor, 5e-5);
+        ExpectNear(args.dw, want.dw, 5e-5);
+        ExpectNear(args.db, want.db, 5e-5);
+      }
+    }
+  }
+}
+
+TEST_P(BackendConformance, LinearGradMayBeWithoutInputGradientAndBias) {
+  LinearGradArgs args;
+  args.x = Random(9, 6, 1);
+  args.w = Random(6, 4, 2);
+  args.y = New(9, 4);
+  args.dy = Random(9, 4, 3);
+  args.dw = New(6, 4);
+  const LinearGradArgs want = Reference(args);
+  backend_->LinearGrad(args);
+  reference_->LinearGrad(want);
+  ExpectNear(args.dw, want.dw, 1e-5);
+}
+
+// Another number of ranks gives a rank another number of rows. Its samples must get the same bits
+// all the same: predictions do not depend on how a batch was divided.
+TEST_P(BackendConformance, ARowDoesNotDependOnTheOthers) {
+  constexpr int64_t kRows = 1000;
+  for (const auto& [in, out] : {std::pair<int64_t, int64_t>{429, 400}, {64, 32}, {40, 1}}) {
+    const Tensor x = Random(kRows, in, 1);
+    const Tensor w = Random(in, out, 2);
+    const Tensor bias = Random(1, out, 3);
+    const Tensor all = New(kRows, out);
+    backend_->Linear(x, w, bias, Activation::kRelu, all);
+    for (const int64_t part : {1, 7, 64, 128}) {
+      const Tensor parts = New(kRows, out);
+      // Each launch costs the host's device whole tiles of the product, however few its rows, so
+      // small parts are tried here and there: 31 has no divisor in common with the size of a tile.
+      const int64_t step = std::max<int64_t>(part, 31);
+      for (int64_t begin = 0; begin < kRows; begin += step) {
+        const int64_t rows = std::min(part, kRows - begin);
+        backend_->Linear(x.Rows(begin, rows), w, bias, Activation::kRelu, parts.Rows(begin, rows));
+      }
+      const std::vector<float> a = Values(all), b = Values(parts);
+      for (int64_t begin = 0; begin < kRows; begin += step) {
+        const int64_t rows = std::min(part, kRows - begin);
+        EXPECT_EQ(std::memcmp(&a[begin * out], &b[begin * out], rows * out * sizeof(float)), 0)
+            << in << " x " << out << " in parts of " << part << ", from row " << begin;
+      }
+    }
+  }
+}
+
+TEST_P(HalfConformance, LinearIsTheReferences) {
+  for (const DType dtype : kHalves) {
+    for (const auto& [n, in, out] : kHalfPlainShapes) {
+      for (const Activation activation : kActivations) {
+        const Twin x = RandomTwin(dtype, n, in, 1, in + 3);
+        const Twin w = RandomTwin(dtype, in, out, 2, PaddedStride(dtype, out));
+        const Tensor bias = Random(1, out, 3);
+        // One output is a logit, which is F32.
+        const Twin y = TwinOf(New(n, out, out + 5, out == 1 ? DType::kF32 : dtype));
+        backend_->Linear(x.half, w.half, bias, activation, y.half);
+        reference_->Linear(x.want, w.want, Reference(bias), activation, y.want);
+        ExpectTwins(y);
+      }
+    }
+  }
+}
+
+TEST_P(HalfConformance, LinearGradRoundsTheGradientBeforeTheActivationAndSumsInF32) {
+  for (const DType dtype : kHalves) {
+    for (const auto& [n, in, out] : kHalfPlainShapes) {
+      for (const bool add : {false, true}) {
+        for (const Activation activation : kActivations) {
+          const DType out_dtype = out == 1 ? DType::kF32 : dtype;
+          LinearGradArgs args;
+          const Twin x = RandomTwin(dtype, n, in, 1, in + 3);
+          const Twin w = RandomTwin(dtype, in, out, 2, PaddedStride(dtype, out));
+          const Tensor y = New(n, out, out + 5, out_dtype);
+          backend_->Linear(x.half, w.half, Tensor(), activation, y);
+          const Twin dy =
+              out == 1 ? TwinOf(Random(n, out, 4, out + 1)) : RandomTwin(dtype, n, out, 4, out + 1);
+          reference_->ActivateGrad(activation, TwinOf(y).want, dy.want, {dy.want, false});
+          const Twin dx = RandomTwin(dtype, n, in, 5, in + 2);
+          args = {x.half,       w.half,     activation, y, dy.half, dx.HalfTarget(add),
+                  New(in, out), New(1, out)};
+          backend_->LinearGrad(args);
+          ExpectTwins(dy);
+          // The reference continues with the rounded gradient.
+          const Tensor dw = NewReference(in, out), db = NewReference(1, out);
+          reference_->LinearGrad({x.want, w.want, Activation::kLinear, TwinOf(y).want,
+                                  TwinOf(dy.half).want, dx.WantTarget(add), dw, db});
+          ExpectTwins(dx);
+          ExpectNear(args.dw, dw, 5e-5);
+          ExpectNear(args.db, db, 5e-5);
+        }
+      }
+    }
+  }
+}
+
+// As in F32: predictions do not depend on how a batch was divided.
+TEST_P(HalfConformance, ARowDoesNotDependOnTheOthers) {
+  for (const DType dtype : kHalves) {
+    const Twin x = RandomTwin(dtype, 200, 40, 1);
+    const Twin w = RandomTwin(dtype, 40, 32, 2);
+    const Tensor all = New(200, 32, 0, dtype), parts = New(200, 32, 0, dtype);
+    backend_->Linear(x.half, w.half, Tensor(), Activation::kRelu, all);
+    for (int64_t begin = 0; begin < 200; begin += 25) {
+      backend_->Linear(x.half.Rows(begin, 25), w.half, Tensor(), Activation::kRelu,
+                       parts.Rows(begin, 25));
+    }
+    EXPECT_EQ(HalfValues(all), HalfValues(parts));
+  }
+}
+
+// The outputs of the network, a logit or the scores of classes, are F32.
+TEST_P(HalfLinearConformance, PreparedLayersAreTheReferences) {
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    for (const auto& [n, in, out] : kHalfPreparedShapes) {
+      for (const DType out_dtype : {dtype, DType::kF32}) {
+        for (const Activation activation : kHalfPreparedActivations) {
+          for (const bool add : {false, true}) {
+            const Twin x = RandomTwin(dtype, n, in, 1, in + 3);
+            const Twin w = RandomTwin(dtype, in, out, 2, PaddedStride(dtype, out));
+            const Twin dy = out_dtype == DType::kF32 ? TwinOf(Random(n, out, 4, out + 1))
+                                                     : RandomTwin(dtype, n, out, 4, out + 1);
+            const Twin dx = RandomTwin(dtype, n, in, 5, in + 2);
+            LinearSpec spec;
+            spec.bias = Random(1, out, 3);
+            spec.args = {x.half,       w.half,
+                         activation,   New(n, out, out + 5, out_dtype),
+                         dy.half,      dx.HalfTarget(add),
+                         New(in, out), New(1, out)};
+            auto layer = backend_->PrepareLinear(spec);
+            CHECK_OK(layer.status());
+            backend_->LinearForward(layer->get(), x.half, w.half, spec.bias, spec.args.y);
+            const Tensor want = NewReference(n, out);
+            reference_->Linear(x.want, w.want, Reference(spec.bias), activation, want);
+            ExpectTwins({spec.args.y, want});
+            // From here on both have the rounded values of the backend.
+            reference_->ActivateGrad(activation, TwinOf(spec.args.y).want, dy.want,
+                                     {dy.want, /*add=*/false});
+            backend_->LinearBackward(layer->get(), spec.args);
+            ExpectTwins(dy);
+            const Tensor dw = NewReference(in, out), db = NewReference(1, out);
+            reference_->LinearGrad({x.want, w.want, Activation::kLinear, want, TwinOf(dy.half).want,
+                                    dx.WantTarget(add), dw, db});
+            ExpectTwins(dx);
+            ExpectNear(spec.args.dw, dw, 5e-5);
+            ExpectNear(spec.args.db, db, 5e-5);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(HalfLinearConformance, TheLastReaderOfAReluMayTakeItsGradientAlong) {
+  constexpr int64_t kSamples = 50, kIn = 24, kHidden = 40, kOut = 16;
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    const Twin x = RandomTwin(dtype, kSamples, kIn, 1), w1 = RandomTwin(dtype, kIn, kHidden, 2);
+    const Twin w2 = RandomTwin(dtype, kHidden, kOut, 3), dy = RandomTwin(dtype, kSamples, kOut, 4);
+    const Tensor hidden = New(kSamples, kHidden, 0, dtype), y = New(kSamples, kOut, 0, dtype);
+    const Tensor dhidden = New(kSamples, kHidden, 0, dtype);
+    LinearSpec first, second;
+    first.bias = Random(1, kHidden, 5);
+    first.args = {x.half,  w1.half, Activation::kRelu, hidden,
+                  dhidden, {},      New(kIn, kHidden), New(1, kHidden)};
+    second.args = {hidden,  w2.half,          Activation::kLinear, y,
+                   dy.half, {dhidden, false}, New(kHidden, kOut),  Tensor()};
+    auto before = backend_->PrepareLinear(first);
+    CHECK_OK(before.status());
+    second.input_relu = before->get();
+    auto behind = backend_->PrepareLinear(second);
+    CHECK_OK(behind.status());
+    backend_->LinearForward(before->get(), x.half, w1.half, first.bias, hidden);
+    backend_->LinearForward(behind->get(), hidden, w2.half, Tensor(), y);
+    backend_->LinearBackward(behind->get(), second.args);
+    backend_->LinearBackward(before->get(), first.args);
+    // The backend's activations and rounded gradient, so that only sums differ.
+    const Tensor z = NewReference(kSamples, kHidden), dz = NewReference(kSamples, kHidden);
+    const Tensor dw1 = NewReference(kIn, kHidden), dw2 = NewReference(kHidden, kOut);
+    const Tensor db1 = NewReference(1, kHidden);
+    reference_->Linear(x.want, w1.want, Reference(first.bias), Activation::kRelu, z);
+    ExpectTwins({hidden, z});
+    reference_->LinearGrad({TwinOf(hidden).want,
+                            w2.want,
+                            Activation::kLinear,
+                            TwinOf(y).want,
+                            dy.want,
+                            {dz, false},
+                            dw2,
+                            Tensor()});
+    reference_->ActivateGrad(Activation::kRelu, TwinOf(hidden).want, dz, {dz, false});
+    ExpectTwins({dhidden, dz});
+    ExpectNear(second.args.dw, dw2, 5e-5);
+    reference_->LinearGrad(
+        {x.want, w1.want, Activation::kLinear, z, TwinOf(dhidden).want, {}, dw1, db1});
+    ExpectNear(first.args.dw, dw1, 5e-5);
+    ExpectNear(first.args.db, db1, 5e-5);
   }
 }
 

@@ -207,4 +207,29 @@ TEST_P(LossConformance, CandidateLossOfManyRows) {
   }
 }
 
+TEST_P(BackendConformance, BceByHand) {
+  // exp(200) is infinite in f32: a loss that is computed as written in textbooks would be NaN.
+  const Tensor z = Of({{0}, {2}, {-200}, {200}}), y = Of({{1}, {0}, {0}, {1}});
+  const Tensor dz = New(4, 1), sums = New(1, 2, 0, DType::kF64);
+  backend_->BceWithLogits(ControlThatApplies(backend_.get()), z, y, Of({{1}, {3}, {1}, {1}}),
+                          Tensor(), dz, sums);
+  const double at_two = 2 + std::log1p(std::exp(-2.0));
+  EXPECT_NEAR(Doubles(sums)[0], std::log(2.0) + 3 * at_two, 1e-6);
+  EXPECT_EQ(Doubles(sums)[1], 6);
+  EXPECT_NEAR(Values(dz)[0], -0.5, 1e-7);
+  EXPECT_NEAR(Values(dz)[1], 3 / (1 + std::exp(-2.0)), 1e-6);
+  EXPECT_EQ(Values(dz)[2], 0);
+  EXPECT_EQ(Values(dz)[3], 0);
+}
+
+TEST_P(BackendConformance, AMaskedSampleAddsNothingWhateverItsLabel) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor dz = New(2, 1), sums = New(1, 2, 0, DType::kF64);
+  backend_->BceWithLogits(ControlThatApplies(backend_.get()), Of({{0}, {1}}), Of({{1}, {nan}}),
+                          Tensor(), Of({{1}, {0}}), dz, sums);
+  EXPECT_EQ(Values(dz)[1], 0);
+  EXPECT_EQ(Doubles(sums)[1], 1);
+  EXPECT_NEAR(Doubles(sums)[0], std::log(2.0), 1e-7);
+}
+
 }  // namespace satrap

@@ -9,7 +9,7 @@
 #include "common/numeric/random.h"
 #include "nn_worker/backend/row_inverse.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/backend/testing/backend_conformance.h"
+#include "nn_worker/backend/testing/half_conformance.h"
 
 namespace satrap {
 
@@ -216,6 +216,42 @@ TEST_P(BackendConformance, NoSamplesAndNoFeaturesGiveNoGradient) {
   backend_->ScatterGradients({}, Inverse({}, 4), others);
   EXPECT_EQ(Values(gradients), std::vector<float>(8, 0));
   EXPECT_EQ(Values(others), std::vector<float>(8, 0));
+}
+
+TEST_P(HalfConformance, RowsAreExchangedInSixteenBits) {
+  const HostIds one = {{0, 3, 3, 1}, {}, {}};
+  const HostIds bag = {{2, 2, 0, 1, 3}, {0, 2, 2, 4, 5}, {.5f, 1, 2, 1, 1}};
+  for (const DType dtype : kHalves) {
+    const Tensor rows = Random(4, 5, 1);
+    std::vector<FeatureExchange> halves, wants;
+    std::vector<Twin> values;
+    const auto add = [&](RowPooling pooling, const HostIds& ids, int64_t width) {
+      FeatureExchange feature = Feature(pooling, 4, ids, rows);
+      feature.max_length = 2;
+      FeatureExchange want = Reference(feature);
+      values.push_back(TwinOf(New(4, width * (pooling == RowPooling::kNone ? 2 : 1), 40, dtype)));
+      feature.segments = {{1, width, values.back().half}};
+      want.segments = {{1, width, values.back().want}};
+      halves.push_back(std::move(feature));
+      wants.push_back(std::move(want));
+    };
+    add(RowPooling::kSum, one, 4);
+    add(RowPooling::kMean, bag, 3);
+    add(RowPooling::kNone, bag, 2);
+    backend_->GatherRows(halves);
+    reference_->GatherRows(wants);
+    for (const Twin& value : values) ExpectTwins(value);
+    // The gradients are what the gather wrote, rounded.
+    for (size_t f = 0; f < values.size(); ++f) {
+      wants[f].segments[0].values = TwinOf(values[f].half).want;
+    }
+    const Tensor gradients = New(4, 5), want = NewReference(4, 5);
+    const RowInverse inverse = Inverse({one, bag, bag}, 4);
+    backend_->ScatterGradients(halves, inverse, gradients);
+    reference_->ScatterGradients(wants, {Reference(inverse.starts), Reference(inverse.positions)},
+                                 want);
+    ExpectNear(gradients, want, 1e-5);
+  }
 }
 
 }  // namespace

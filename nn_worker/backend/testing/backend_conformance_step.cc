@@ -1,14 +1,16 @@
-// The part of BackendConformance that is about the control of a step, and the operations that read
-// it.
+// The part of BackendConformance that is about the control of a step, the operations that read it,
+// and the count of values that are not finite.
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "common/base/check.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/backend/testing/backend_conformance.h"
+#include "nn_worker/backend/testing/half_conformance.h"
 #include "nn_worker/backend/testing/reference_optimizer.h"
+#include "nn_worker/backend/testing/tensor_testing.h"
 
 namespace satrap {
 namespace {
@@ -137,7 +139,7 @@ Tensor Decided(Backend* backend, const StepPlan& plan, const Sums& sums) {
 // some backends longer.
 struct Update {
   Tensor w, average;
-  std::vector<Tensor> slots;  // kMaxOptimizerSlots
+  std::vector<Tensor> states;  // kMaxOptimizerStates
 };
 
 Update NewUpdate(Backend* backend, int64_t n) {
@@ -147,20 +149,20 @@ Update NewUpdate(Backend* backend, int64_t n) {
     return *tensor;
   };
   Update update{allocate(), allocate(), {}};
-  for (int s = 0; s < kMaxOptimizerSlots; ++s) update.slots.push_back(allocate());
+  for (int s = 0; s < kMaxOptimizerStates; ++s) update.states.push_back(allocate());
   return update;
 }
 
 void Begin(Backend* backend, const std::vector<float>& w, float state, const Update& u) {
   CopyIn(backend, w, u.w);
   backend->Fill(u.average, 0.25f);
-  for (const Tensor& slot : u.slots) backend->Fill(slot, state);
+  for (const Tensor& tensor : u.states) backend->Fill(tensor, state);
 }
 
 void StepAll(Backend* backend, const Tensor& control, const OptimizerRule& rule, Tensor gradient,
              const Update& u) {
   backend->OptimizerStep(control, rule, gradient, u.w,
-                         absl::MakeConstSpan(u.slots).first(NumSlots(rule)), {});
+                         absl::MakeConstSpan(u.states).first(NumStates(rule)), {});
   backend->AverageStep(control, 0.5f, u.w, u.average);
 }
 
@@ -189,7 +191,7 @@ TEST_P(BackendConformance, OptimizersAreTheReferences) {
     }
     ExpectNear(got.w, want.w, 1e-5);
     ExpectNear(got.average, want.average, 1e-5);
-    for (int s = 0; s < NumSlots(rule); ++s) ExpectNear(got.slots[s], want.slots[s], 1e-5);
+    for (int s = 0; s < NumStates(rule); ++s) ExpectNear(got.states[s], want.states[s], 1e-5);
   }
 }
 
@@ -242,7 +244,7 @@ TEST_P(BackendConformance, AStepThatDoesNotApplyChangesNothingWhateverTheGradien
   CopyIn(backend_.get(), std::vector<double>(9, std::nan("")), moments);
   const Update u = NewUpdate(backend_.get(), 4);
   const Tensor mean = Random(1, 4, 2), variance = Random(1, 4, 3);
-  std::vector<Tensor> all = u.slots;
+  std::vector<Tensor> all = u.states;
   all.insert(all.end(), {u.w, u.average, mean, variance});
   Begin(backend_.get(), {1, -2, 0, 3}, 0.125f, u);
   std::vector<std::vector<float>> before, after;
@@ -291,6 +293,70 @@ TEST_P(BackendConformance, ControlIsReadWhenAnOperationRuns) {
   Decide(backend_.get(), StepPlan(), {1, 0, 0}, control);
   backend_->OptimizerStep(control, OptimizerRule(), gradient, w, {}, {});
   EXPECT_EQ(Values(w), std::vector<float>{4});
+}
+
+// Rows of which a group of values is a part, or several parts; a row as long as groups; one value;
+// and values after the last copy, which have none.
+TEST_P(HalfConformance, AnOptimizerStepRoundsWeightsIntoTheirCopies) {
+  const int64_t n = 211;
+  for (const DType dtype : kHalves) {
+    const Tensor gradient = Random(1, n, 1), w = Random(1, n, 2);
+    std::vector<WeightCopy> copies;
+    for (const auto& [begin, rows, cols] :
+         {std::array<int64_t, 3>{0, 3, 7}, {32, 5, 8}, {80, 9, 2}, {112, 1, 1}, {128, 4, 19}}) {
+      const Tensor padded = New(rows, cols, PaddedStride(dtype, cols), dtype);
+      copies.push_back({begin, padded});
+      backend_->Copy(w.Columns(begin, rows * cols).Reshaped(rows, cols), padded, /*add=*/false);
+    }
+    for (const bool applies : {true, false}) {
+      const Tensor control =
+          applies ? ControlThatApplies(backend_.get()) : AllocateControl(backend_.get()).value();
+      backend_->OptimizerStep(control, OptimizerRule(), gradient, w, {}, copies);
+      const std::vector<float> values = Values(w);
+      for (const WeightCopy& copy : copies) {
+        const auto first = values.begin() + copy.begin;
+        const Twin want = TwinOf(New(1, copy.values.size(), 0, dtype));
+        CopyIn(backend_.get(), BitsOf(dtype, {first, first + copy.values.size()}), want.half);
+        EXPECT_EQ(HalfValues(copy.values), HalfValues(want.half)) << copy.begin;
+      }
+    }
+  }
+}
+
+TEST_P(BackendConformance, CountsWhatIsBeyondALimitOrNotFinite) {
+  const Tensor x = Random(300, 37, 1, 48);
+  const auto set = [&](int64_t row, int64_t col, float value) {
+    SetValueAt(backend_.get(), x, row, col, value);
+  };
+  set(3, 36, std::numeric_limits<float>::infinity());
+  set(299, 0, std::numeric_limits<float>::quiet_NaN());
+  set(128, 17, -std::numeric_limits<float>::infinity());
+  set(6, 1, std::numeric_limits<float>::max());
+  set(7, 2, -2e15f);
+  set(8, 3, 1e15f);
+  const Tensor count = New(1, 1, 0, DType::kF64);
+  // Twice, because the count is added to what is there: a step counts over several tensors.
+  backend_->CountBeyond(x, std::numeric_limits<float>::max(), count);
+  backend_->CountBeyond(x, std::numeric_limits<float>::max(), count);
+  EXPECT_EQ(Doubles(count)[0], 6);
+  const Tensor beyond = New(1, 1, 0, DType::kF64);
+  backend_->CountBeyond(x, 1e15f, beyond);
+  EXPECT_EQ(Doubles(beyond)[0], 5)
+      << "what is not finite, two finite ones, and not the limit itself";
+}
+
+// A step whose gradients overflowed in F16 is found by this count.
+TEST_P(HalfConformance, NonFiniteValuesAreCounted) {
+  for (const DType dtype : kHalves) {
+    const Tensor x = New(40, 7, 9, dtype);
+    std::vector<float> values(280, 1);
+    values[3] = std::numeric_limits<float>::infinity();
+    values[200] = std::numeric_limits<float>::quiet_NaN();
+    CopyIn(backend_.get(), BitsOf(dtype, values), x);
+    const Tensor count = New(1, 1, 0, DType::kF64);
+    backend_->CountBeyond(x, std::numeric_limits<float>::max(), count);
+    EXPECT_EQ(Doubles(count)[0], 2);
+  }
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 //   INSTANTIATE_TEST_SUITE_P(CpuHalf, HalfConformance,
 //                            testing::Values([] { return NewCpuHalfBackend(2); }));
 //
-// Each operation gets random values that F16 or BF16 holds exactly. ReferenceBackend gets the same
+// The tests of an operation in 16 bits stand beside those in F32 (backend_conformance_*.cc). Each
+// operation gets random values that F16 or BF16 holds exactly. ReferenceBackend gets the same
 // as F32 and sums in double. A 16-bit result may differ from the reference's by half a unit in the
 // last place (2^-11 of an F16, 2^-8 of a BF16) plus what backend_conformance.h allows for f32.
 
@@ -26,6 +27,9 @@ class HalfConformance : public BackendConformance {
     GradientTarget WantTarget(bool add) const { return {want, add}; }
   };
 
+  static constexpr DType kHalves[] = {DType::kF16, DType::kBF16};
+
+  static std::vector<uint16_t> BitsOf(DType dtype, const std::vector<float>& values);
   // Values in [-1, 1) that `dtype` holds, the same for the same salt.
   Twin RandomTwin(DType dtype, int64_t rows, int64_t cols, int salt, int64_t stride = 0);
   // A Twin whose reference tensor gets what `half` holds.

@@ -32,7 +32,7 @@ void Put(const GradientTarget& target, int64_t row, int64_t col, double value) {
 // The formulas of backend.h as they stand there, value by value and with sums in double, in a form
 // that a reader can compare with them. It shares no loop with CpuBackend, which is measured against
 // it; only what is a format (the bits of dropout) is the same code.
-class ReferenceBackend final : public ReferenceInteractionBackend {
+class ReferenceBackend final : public ReferenceLossBackend {
  public:
   absl::StatusOr<void*> Allocate(int64_t bytes) override {
     MutexLock lock(&allocations_mutex_);
@@ -280,29 +280,6 @@ class ReferenceBackend final : public ReferenceInteractionBackend {
     }
   }
 
-  void BceWithLogits(Tensor control, Tensor logits, Tensor labels, Tensor weights, Tensor mask,
-                     Tensor dlogits, Tensor sums) override {
-    reference::BceWithLogits(ControlOf(control)->gradient_scale, logits, labels, weights, mask,
-                             dlogits, sums);
-  }
-  void SquaredError(Tensor control, Tensor outputs, Tensor labels, Tensor weights, Tensor mask,
-                    Tensor doutputs, Tensor sums) override {
-    reference::SquaredError(ControlOf(control)->gradient_scale, outputs, labels, weights, mask,
-                            doutputs, sums);
-  }
-  void PairwiseLogistic(Tensor control, Tensor scores, Tensor pairs, Tensor weights, Tensor dscores,
-                        Tensor sums) override {
-    reference::PairwiseLogistic(ControlOf(control)->gradient_scale, scores, pairs, weights, dscores,
-                                sums);
-  }
-  void SoftmaxCrossEntropy(Tensor control, Tensor logits, Tensor labels, Tensor weights,
-                           Tensor mask, Tensor dlogits, Tensor sums) override {
-    reference::SoftmaxCrossEntropy(ControlOf(control)->gradient_scale, logits, labels, weights,
-                                   mask, dlogits, sums);
-  }
-  void CandidateLoss(Tensor control, const CandidateLossArgs& args) override {
-    reference::CandidateLoss(ControlOf(control)->gradient_scale, args);
-  }
   void GatherRows(absl::Span<const FeatureExchange> features) override {
     for (const FeatureExchange& f : features) {
       for (const RowSegment& segment : f.segments) {
@@ -404,10 +381,11 @@ class ReferenceBackend final : public ReferenceInteractionBackend {
     *ControlOf(control) = after;
   }
   void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
-                     absl::Span<const Tensor> slots, absl::Span<const WeightCopy> copies) override {
-    CHECK(static_cast<int>(slots.size()) == NumSlots(rule)) << slots.size();
+                     absl::Span<const Tensor> states,
+                     absl::Span<const WeightCopy> copies) override {
+    CHECK(static_cast<int>(states.size()) == NumStates(rule)) << states.size();
     CHECK(copies.empty()) << "it computes in f32";
-    reference::OptimizerStep(*ControlOf(control), rule, gradient, w, slots);
+    reference::OptimizerStep(*ControlOf(control), rule, gradient, w, states);
   }
   void AverageStep(Tensor control, float decay, Tensor w, Tensor average) override {
     const StepControl& step = *ControlOf(control);

@@ -7,13 +7,14 @@
 #define SATRAP_NN_WORKER_BACKEND_TESTING_REFERENCE_INTERACTION_H_
 
 #include "nn_worker/backend/cpu/host_backend.h"
+#include "nn_worker/backend/operation_operands.h"
 
 namespace satrap {
 
 // A base of ReferenceBackend.
 class ReferenceInteractionBackend : public HostBackend {
  public:
-#include "nn_worker/backend/interaction_overrides.h"
+  SATRAP_INTERACTION_OPERATIONS(SATRAP_DECLARE_OPERATION)
 };
 
 }  // namespace satrap

@@ -6,7 +6,7 @@
 
 #include "nn_worker/backend/cpu/host_tensor.h"
 
-namespace satrap::reference {
+namespace satrap {
 namespace {
 
 // Calls body(i, weight, label) for each sample that counts; the rows of `gradient` are zero before.
@@ -21,8 +21,9 @@ void ForSamples(Tensor labels, Tensor weights, Tensor mask, Tensor gradient, Bod
 
 }  // namespace
 
-void BceWithLogits(double gradient_scale, Tensor logits, Tensor labels, Tensor weights, Tensor mask,
-                   Tensor dlogits, Tensor sums) {
+void ReferenceLossBackend::BceWithLogits(Tensor control, Tensor logits, Tensor labels,
+                                         Tensor weights, Tensor mask, Tensor dlogits, Tensor sums) {
+  const double gradient_scale = ControlOf(control)->gradient_scale;
   DoublesOf(sums)[0] = DoublesOf(sums)[1] = 0;
   // Masked samples are left out, not multiplied by 0: a masked label may be NaN.
   ForSamples(labels, weights, mask, dlogits, [&](int64_t i, double weight, double y) {
@@ -34,8 +35,9 @@ void BceWithLogits(double gradient_scale, Tensor logits, Tensor labels, Tensor w
   });
 }
 
-void SquaredError(double gradient_scale, Tensor outputs, Tensor labels, Tensor weights, Tensor mask,
-                  Tensor doutputs, Tensor sums) {
+void ReferenceLossBackend::SquaredError(Tensor control, Tensor outputs, Tensor labels,
+                                        Tensor weights, Tensor mask, Tensor doutputs, Tensor sums) {
+  const double gradient_scale = ControlOf(control)->gradient_scale;
   DoublesOf(sums)[0] = DoublesOf(sums)[1] = 0;
   ForSamples(labels, weights, mask, doutputs, [&](int64_t i, double weight, double y) {
     const double z = *FloatsOf(outputs, i);
@@ -45,8 +47,9 @@ void SquaredError(double gradient_scale, Tensor outputs, Tensor labels, Tensor w
   });
 }
 
-void PairwiseLogistic(double gradient_scale, Tensor scores, Tensor pairs, Tensor weights,
-                      Tensor dscores, Tensor sums) {
+void ReferenceLossBackend::PairwiseLogistic(Tensor control, Tensor scores, Tensor pairs,
+                                            Tensor weights, Tensor dscores, Tensor sums) {
+  const double gradient_scale = ControlOf(control)->gradient_scale;
   DoublesOf(sums)[0] = DoublesOf(sums)[1] = 0;
   std::vector<double> gradients(dscores.rows, 0.0);
   for (int64_t m = 0; m < pairs.rows; ++m) {
@@ -63,8 +66,10 @@ void PairwiseLogistic(double gradient_scale, Tensor scores, Tensor pairs, Tensor
   }
 }
 
-void SoftmaxCrossEntropy(double gradient_scale, Tensor logits, Tensor labels, Tensor weights,
-                         Tensor mask, Tensor dlogits, Tensor sums) {
+void ReferenceLossBackend::SoftmaxCrossEntropy(Tensor control, Tensor logits, Tensor labels,
+                                               Tensor weights, Tensor mask, Tensor dlogits,
+                                               Tensor sums) {
+  const double gradient_scale = ControlOf(control)->gradient_scale;
   DoublesOf(sums)[0] = DoublesOf(sums)[1] = 0;
   ForSamples(labels, weights, mask, dlogits, [&](int64_t i, double weight, double y) {
     double sum = 0;
@@ -80,7 +85,8 @@ void SoftmaxCrossEntropy(double gradient_scale, Tensor logits, Tensor labels, Te
   });
 }
 
-void CandidateLoss(double gradient_scale, const CandidateLossArgs& args) {
+void ReferenceLossBackend::CandidateLoss(Tensor control, const CandidateLossArgs& args) {
+  const double gradient_scale = ControlOf(control)->gradient_scale;
   DoublesOf(args.sums)[0] = DoublesOf(args.sums)[1] = 0;
   // No label is read; the first score is passed instead of one.
   ForSamples(
@@ -115,4 +121,4 @@ void CandidateLoss(double gradient_scale, const CandidateLossArgs& args) {
       });
 }
 
-}  // namespace satrap::reference
+}  // namespace satrap

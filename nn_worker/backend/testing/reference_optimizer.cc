@@ -12,10 +12,10 @@ namespace {
 
 double Sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 
-using Slots = std::array<double, kMaxOptimizerSlots>;
+using States = std::array<double, kMaxOptimizerStates>;
 
-double RmsProp(const OptimizerRule& rule, double lr, double g, double w, Slots* slots) {
-  auto& [a, second, third] = *slots;
+double RmsProp(const OptimizerRule& rule, double lr, double g, double w, States* states) {
+  auto& [a, second, third] = *states;
   a = rule.rho * a + (1 - rule.rho) * g * g;
   double square = a;
   if (rule.centred) {
@@ -29,10 +29,10 @@ double RmsProp(const OptimizerRule& rule, double lr, double g, double w, Slots* 
   return w - m;
 }
 
-double Ftrl(const OptimizerRule& rule, double lr, double g, double w, Slots* slots) {
+double Ftrl(const OptimizerRule& rule, double lr, double g, double w, States* states) {
   if (lr == 0) return w;
-  double& z = (*slots)[0];
-  double& n = (*slots)[1];
+  double& z = (*states)[0];
+  double& n = (*states)[1];
   n += g * g;
   const double q = (rule.beta + std::sqrt(n)) / lr + rule.lambda2;
   z = g + (w == 0 ? z : -w * q - Sign(w) * rule.lambda1);
@@ -41,8 +41,8 @@ double Ftrl(const OptimizerRule& rule, double lr, double g, double w, Slots* slo
 
 // The new value of w.
 double Updated(const StepControl& control, const OptimizerRule& rule, double lr, double g, double w,
-               Slots* slots) {
-  auto& [s0, s1, s2] = *slots;
+               States* states) {
+  auto& [s0, s1, s2] = *states;
   switch (rule.kind) {
     case OptimizerKind::kSgd:
       return w - lr * g;
@@ -70,7 +70,7 @@ double Updated(const StepControl& control, const OptimizerRule& rule, double lr,
       return w + (1 + rule.mu) * s0 - rule.mu * before;
     }
     case OptimizerKind::kRmsProp:
-      return RmsProp(rule, lr, g, w, slots);
+      return RmsProp(rule, lr, g, w, states);
     case OptimizerKind::kAdadelta: {
       s0 = rule.rho * s0 + (1 - rule.rho) * g * g;
       const double d = g * std::sqrt(s1 + rule.epsilon) / std::sqrt(s0 + rule.epsilon);
@@ -78,7 +78,7 @@ double Updated(const StepControl& control, const OptimizerRule& rule, double lr,
       return w - lr * d;
     }
     case OptimizerKind::kFtrl:
-      return Ftrl(rule, lr, g, w, slots);
+      return Ftrl(rule, lr, g, w, states);
     case OptimizerKind::kFtml:
       s0 = rule.beta2 * s0 + (1 - rule.beta2) * g * g;
       return w - lr * (1 - rule.beta1) / control.correction1 * g /
@@ -90,7 +90,7 @@ double Updated(const StepControl& control, const OptimizerRule& rule, double lr,
 }  // namespace
 
 void OptimizerStep(const StepControl& control, const OptimizerRule& rule, const Tensor& gradient,
-                   const Tensor& w, absl::Span<const Tensor> slots) {
+                   const Tensor& w, absl::Span<const Tensor> states) {
   if (control.apply == 0) return;
   const double lr = static_cast<double>(control.learning_rate) * rule.rate_factor;
   for (int64_t c = 0; c < w.cols; ++c) {
@@ -98,11 +98,11 @@ void OptimizerStep(const StepControl& control, const OptimizerRule& rule, const 
     const double g = static_cast<double>(FloatsOf(gradient)[c]) * control.scale + rule.l2 * value +
                      rule.l1 * Sign(value);
     value -= lr * rule.weight_decay * value;
-    Slots state = {};
-    for (size_t s = 0; s < slots.size(); ++s) state[s] = FloatsOf(slots[s])[c];
-    FloatsOf(w)[c] = static_cast<float>(Updated(control, rule, lr, g, value, &state));
-    for (size_t s = 0; s < slots.size(); ++s) {
-      FloatsOf(slots[s])[c] = static_cast<float>(state[s]);
+    States values = {};
+    for (size_t s = 0; s < states.size(); ++s) values[s] = FloatsOf(states[s])[c];
+    FloatsOf(w)[c] = static_cast<float>(Updated(control, rule, lr, g, value, &values));
+    for (size_t s = 0; s < states.size(); ++s) {
+      FloatsOf(states[s])[c] = static_cast<float>(values[s]);
     }
   }
 }

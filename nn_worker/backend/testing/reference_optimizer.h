@@ -13,9 +13,9 @@
 
 namespace satrap::reference {
 
-// REQUIRES: slots.size() == NumSlots(rule)
+// REQUIRES: states.size() == NumStates(rule)
 void OptimizerStep(const StepControl& control, const OptimizerRule& rule, const Tensor& gradient,
-                   const Tensor& w, absl::Span<const Tensor> slots);
+                   const Tensor& w, absl::Span<const Tensor> states);
 
 // One rule at least of every kind, and of every form that a kind has; some with all the settings
 // that every kind has.

@@ -43,8 +43,8 @@ void OnFault(int signal, siginfo_t* info, void* context) {
     errno = interrupted_errno;
     if (opened) return;  // the access is made again
   }
-  for (const std::atomic<const GuardedMemory*>& slot : watched) {
-    const GuardedMemory* const memory = slot.load();
+  for (const std::atomic<const GuardedMemory*>& entry : watched) {
+    const GuardedMemory* const memory = entry.load();
     if (memory == nullptr || !memory->Reserves(info->si_addr)) continue;
     const std::string access =
         (IsWrite(context) ? " wrote " : " read ") + memory->Describe(info->si_addr);
@@ -70,16 +70,16 @@ void InstallHandler() {
 
 void AddFaultReport(const GuardedMemory* memory) {
   [[maybe_unused]] static const bool installed = (InstallHandler(), true);
-  for (std::atomic<const GuardedMemory*>& slot : watched) {
+  for (std::atomic<const GuardedMemory*>& entry : watched) {
     const GuardedMemory* none = nullptr;
-    if (slot.compare_exchange_strong(none, memory)) return;
+    if (entry.compare_exchange_strong(none, memory)) return;
   }
 }
 
 void RemoveFaultReport(const GuardedMemory* memory) {
-  for (std::atomic<const GuardedMemory*>& slot : watched) {
+  for (std::atomic<const GuardedMemory*>& entry : watched) {
     const GuardedMemory* same = memory;
-    if (slot.compare_exchange_strong(same, nullptr)) return;
+    if (entry.compare_exchange_strong(same, nullptr)) return;
   }
 }
 

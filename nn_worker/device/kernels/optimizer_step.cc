@@ -22,7 +22,7 @@ SATRAP_DEVICE inline formula::AdamConstants AdamConstantsOf(const Step& step) {
           step.rule.epsilon, step.control.correction1, step.control.correction2};
 }
 
-// Each updates a value `w` and its slots a, b, c by the normalised gradient g.
+// Each updates a value `w` and its state a, b, c by the normalised gradient g.
 struct Sgd {
   SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float&, float&, float&) {
     formula::Sgd(step.lr, g, w);
@@ -140,8 +140,8 @@ SATRAP_DEVICE inline void StoreRounded(const RoundedWeights& copy, int64_t at, c
   }
 }
 
-// A kernel for each rule, so that the loop has no branch by kind. A null slot costs nothing either:
-// which slots there are is the same for all threads.
+// A kernel for each rule, so that the loop has no branch by kind. A null array costs nothing
+// either: which arrays there are is the same for all threads.
 template <typename Rule>
 SATRAP_KERNEL void StepKernel(const StepControl* control, OptimizerRule rule,
                               OptimizerArrays arrays, bool aligned) {
@@ -152,9 +152,9 @@ SATRAP_KERNEL void StepKernel(const StepControl* control, OptimizerRule rule,
   ForEachGroup(1, GroupsOf(arrays.count), [&](int64_t, int64_t group) {
     const int64_t at = group * kGroup, left = arrays.count - at;
     const Group gradients = LoadGroup(arrays.gradient + at, left, aligned);
-    Group values = LoadGroup(arrays.w + at, left, aligned), slots[kMaxOptimizerSlots] = {};
-    for (int s = 0; s < kMaxOptimizerSlots; ++s) {
-      if (arrays.slots[s] != nullptr) slots[s] = LoadGroup(arrays.slots[s] + at, left, aligned);
+    Group values = LoadGroup(arrays.w + at, left, aligned), states[kMaxOptimizerStates] = {};
+    for (int s = 0; s < kMaxOptimizerStates; ++s) {
+      if (arrays.states[s] != nullptr) states[s] = LoadGroup(arrays.states[s] + at, left, aligned);
     }
     for (int i = 0; i < kGroup; ++i) {
       float& w = values.lane[i];
@@ -162,11 +162,11 @@ SATRAP_KERNEL void StepKernel(const StepControl* control, OptimizerRule rule,
       // The gradient is unscaled before L1, L2 and decay see it, so none depends on the loss scale.
       if (rule.l1 != 0) g += rule.l1 * Sign(w);
       if (rule.weight_decay != 0) w -= step.lr * rule.weight_decay * w;
-      Rule::Update(step, g, w, slots[0].lane[i], slots[1].lane[i], slots[2].lane[i]);
+      Rule::Update(step, g, w, states[0].lane[i], states[1].lane[i], states[2].lane[i]);
     }
     StoreGroup(arrays.w + at, values, left, aligned);
-    for (int s = 0; s < kMaxOptimizerSlots; ++s) {
-      if (arrays.slots[s] != nullptr) StoreGroup(arrays.slots[s] + at, slots[s], left, aligned);
+    for (int s = 0; s < kMaxOptimizerStates; ++s) {
+      if (arrays.states[s] != nullptr) StoreGroup(arrays.states[s] + at, states[s], left, aligned);
     }
     while (copy < arrays.num_copies && EndOf(arrays.copies[copy]) <= at) ++copy;
     if (copy == arrays.num_copies || arrays.copies[copy].begin > at) return;
@@ -199,7 +199,7 @@ void LaunchStep(DeviceStream* stream, const StepControl* control, const Optimize
                 const OptimizerArrays& arrays) {
   const ElementwiseShape shape = ShapeOf(1, GroupsOf(arrays.count));
   bool aligned = Aligned(arrays.gradient) && Aligned(arrays.w);
-  for (const float* const slot : arrays.slots) aligned = aligned && Aligned(slot);
+  for (const float* const state : arrays.states) aligned = aligned && Aligned(state);
   Launch<StepKernel<Rule>>(stream, shape.grid, shape.block, 0, control, rule, arrays, aligned);
 }
 

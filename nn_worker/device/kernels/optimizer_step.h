@@ -25,12 +25,12 @@ struct RoundedWeights {
   Values values;
 };
 
-// All are in device memory. `gradient`, `w` and the slots have `count` values each. The slots are
-// the first NumSlots of the rule; the others are null. The copies ascend by `begin`.
+// All are in device memory. `gradient`, `w` and the states have `count` values each. The states are
+// the first NumStates of the rule; the others are null. The copies ascend by `begin`.
 struct OptimizerArrays {
   const float* gradient = nullptr;
   float* w = nullptr;
-  float* slots[kMaxOptimizerSlots] = {};
+  float* states[kMaxOptimizerStates] = {};
   int64_t count = 0;
   const RoundedWeights* copies = nullptr;
   int64_t num_copies = 0;

@@ -27,14 +27,14 @@ const StepControl kControl = Applies();
 
 struct State {
   std::vector<float> gradient, w;
-  std::vector<std::vector<float>> slots;
+  std::vector<std::vector<float>> states;
 };
 
 State RandomState(const OptimizerRule& rule, int64_t count) {
   State state{RandomValues(count, 1), RandomValues(count, 2), {}};
-  for (int s = 0; s < NumSlots(rule); ++s) {
-    state.slots.push_back(RandomValues(count, 3 + s));
-    for (float& value : state.slots.back()) value = std::abs(value);  // some are squares
+  for (int s = 0; s < NumStates(rule); ++s) {
+    state.states.push_back(RandomValues(count, 3 + s));
+    for (float& value : state.states.back()) value = std::abs(value);  // some are squares
   }
   return state;
 }
@@ -49,24 +49,26 @@ State After(const HostDeviceOptions& options, const OptimizerRule& rule, const S
   const StepControl* const what = device->Put(std::vector<StepControl>{control});
   float* const w = device->Put(before.w);
   OptimizerArrays arrays = {device->Put(before.gradient) + skip, w + skip, {}, count - 2 * skip};
-  for (size_t s = 0; s < before.slots.size(); ++s) {
-    arrays.slots[s] = device->Put(before.slots[s]) + skip;
+  for (size_t s = 0; s < before.states.size(); ++s) {
+    arrays.states[s] = device->Put(before.states[s]) + skip;
   }
   for (int i = 0; i < steps; ++i) OptimizerStep(device->stream(), what, rule, arrays);
   State after{before.gradient, device->Get(w, count), {}};
-  for (size_t s = 0; s < before.slots.size(); ++s) {
-    after.slots.push_back(device->Get(arrays.slots[s] - skip, count));
+  for (size_t s = 0; s < before.states.size(); ++s) {
+    after.states.push_back(device->Get(arrays.states[s] - skip, count));
   }
   return after;
 }
 
 State ReferenceAfter(const OptimizerRule& rule, State state, int steps) {
   const auto count = static_cast<int64_t>(state.w.size());
-  std::vector<Tensor> slots;
-  for (std::vector<float>& slot : state.slots) slots.push_back(TensorF32(slot.data(), 1, count));
+  std::vector<Tensor> states;
+  for (std::vector<float>& values : state.states) {
+    states.push_back(TensorF32(values.data(), 1, count));
+  }
   for (int i = 0; i < steps; ++i) {
     reference::OptimizerStep(kControl, rule, TensorF32(state.gradient.data(), 1, count),
-                             TensorF32(state.w.data(), 1, count), slots);
+                             TensorF32(state.w.data(), 1, count), states);
   }
   return state;
 }
@@ -86,7 +88,7 @@ TEST_P(KernelTest, EveryRuleFollowsItsFormula) {
       const State got = After(GetParam(), rule, before, kControl, 3);
       const State want = ReferenceAfter(rule, before, 3);
       ExpectNear(got.w, want.w);
-      for (size_t s = 0; s < got.slots.size(); ++s) ExpectNear(got.slots[s], want.slots[s]);
+      for (size_t s = 0; s < got.states.size(); ++s) ExpectNear(got.states[s], want.states[s]);
     }
   }
 }
@@ -114,7 +116,7 @@ TEST_P(KernelTest, AStepOverMoreValuesThanAGridReachesAllOfThem) {
   EXPECT_EQ(device_.Get(copy, count), want);
 }
 
-// In a network a slot begins where the one before it ends, aligned or not.
+// In a network a state array begins where the one before it ends, aligned or not.
 TEST_P(KernelTest, ArraysMayBeginAnywhere) {
   for (const OptimizerRule& rule : reference::RulesOfEveryKind()) {
     const State before = RandomState(rule, 1001);
@@ -134,7 +136,7 @@ TEST_P(KernelTest, AStepWithoutItsFlagChangesNothing) {
     before.gradient[500] = std::numeric_limits<float>::infinity();
     const State got = After(GetParam(), rule, before, control, 1);
     EXPECT_EQ(got.w, before.w);
-    EXPECT_EQ(got.slots, before.slots);
+    EXPECT_EQ(got.states, before.states);
   }
 }
 

@@ -109,9 +109,9 @@ std::string OptimizerKindOf(const std::vector<NamedArray>& arrays) {
   for (const NamedArray& array : arrays) {
     const size_t mark = array.name.find('#');
     if (mark == std::string::npos) continue;
-    const std::string slot = array.name.substr(mark + 1);
-    const size_t dot = slot.find('.');
-    if (dot != std::string::npos) return slot.substr(0, dot);
+    const std::string state = array.name.substr(mark + 1);
+    const size_t dot = state.find('.');
+    if (dot != std::string::npos) return state.substr(0, dot);
   }
   return "";
 }

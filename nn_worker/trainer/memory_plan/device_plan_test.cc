@@ -227,7 +227,7 @@ TEST(DevicePlanTest, MoreRanksHaveSmallerParts) {
   EXPECT_LT(PlanDevice(job)->total(), one);
 }
 
-// Scoring needs one slot, and nothing for gradients and the optimizer.
+// Scoring needs one buffer, and nothing for gradients and the optimizer.
 TEST(DevicePlanTest, ScoringTakesLessThanATrainingToTheByteToo) {
   JobConfig job = HostJob();
   job.mutable_dense_optimizer()->mutable_adam();
@@ -383,12 +383,24 @@ TEST(LargestPartTest, OfAJobThatScoresIsOneOfTheTestStream) {
   EXPECT_TRUE(ReadPart(layout, kTrainerBatch, part).ok());
 }
 
+TEST(LargestPartTest, MayBeSoLargeThatItTravelsInChunks) {
+  JobConfig job = HostJob();
+  job.set_global_batch_size(20000);
+  const PartLayout layout = MakePartLayout(job);
+  const PartInput whole = LargestPart(job, layout, nullptr);
+  ASSERT_GT(whole.payload.size(), 2000000u);
+  job.set_max_message_bytes(65536);
+  const PartInput in_chunks = LargestPart(job, layout, nullptr);
+  EXPECT_EQ(in_chunks.payload.size(), whole.payload.size());
+  EXPECT_EQ(in_chunks.header.tables(0).num_rows(), whole.header.tables(0).num_rows());
+  EXPECT_TRUE(ReadPart(layout, 20000, in_chunks).ok());
+}
+
 TEST(LargestPartTest, IsNoLargerThanAMessage) {
   JobConfig job = HostJob();
   job.set_global_batch_size(20000);
-  job.set_max_message_bytes(2000000);
   const PartLayout layout = MakePartLayout(job);
-  const PartInput part = LargestPart(job, layout, nullptr);
+  const PartInput part = LargestPartOf(20000, job, layout, nullptr, /*largest_bytes=*/2000000);
   EXPECT_LE(part.payload.size(), 2000000u);
   EXPECT_GT(part.payload.size(), 1800000u) << "and makes use of it";
   EXPECT_TRUE(ReadPart(layout, 20000, part).ok());

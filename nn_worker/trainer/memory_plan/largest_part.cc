@@ -97,7 +97,7 @@ PartInput LargestPart(const JobConfig& job, const PartLayout& layout,
 }
 
 PartInput LargestPartOf(int64_t part_samples, const JobConfig& job, const PartLayout& layout,
-                        std::shared_ptr<BufferAllocator> allocator) {
+                        std::shared_ptr<BufferAllocator> allocator, int64_t largest_bytes) {
   const auto samples = static_cast<size_t>(part_samples);
   PartInput input;
   NextBatchAnswerHeader& header = input.header;
@@ -133,7 +133,7 @@ PartInput LargestPartOf(int64_t part_samples, const JobConfig& job, const PartLa
     row_bytes += static_cast<double>(num_rows[t] * layout.tables[t].row_values *
                                      rpc::WireValueBytes(header.dtype()));
   }
-  const double room = std::max(0.0, static_cast<double>(job.max_message_bytes()) -
+  const double room = std::max(0.0, static_cast<double>(largest_bytes) -
                                         static_cast<double>(sections.size_bytes() + kSpareBytes));
   const double share = row_bytes > room ? room / row_bytes : 1;
   for (size_t t = 0; t < layout.tables.size(); ++t) {

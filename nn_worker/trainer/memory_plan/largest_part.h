@@ -5,8 +5,8 @@
 //   samples  those of the largest part (MaxSamplesOfPart), or as many as are asked for
 //   ids      one a sample; max_length for a sequence with several; for other features with several
 //            kExpectedIds (common/batch/transfer.h), of which a part may have more
-//   rows     one for each id, but no more than max_message_bytes has room for; a part that travels
-//            in chunks may have more, and then adds memory when it is prepared
+//   rows     one for each id, but no more than a message has room for (kLargestMessageBytes). A part
+//            of more than max_message_bytes travels in chunks, so that is no limit here.
 //
 // Labels are 0 and 1 in turn; values, indices and all else are 0.
 
@@ -17,6 +17,7 @@
 #include <memory>
 
 #include "common/base/buffer.h"
+#include "common/chunk/chunk.h"
 #include "nn_worker/rank/part_messages.h"
 #include "nn_worker/trainer/memory_plan/part_layout.h"
 #include "proto/job.pb.h"
@@ -27,8 +28,10 @@ namespace satrap {
 PartInput LargestPart(const JobConfig& job, const PartLayout& layout,
                       std::shared_ptr<BufferAllocator> allocator);
 // The part with the most ids and rows among those with `part_samples` samples.
+// `largest_bytes`: of its payload.
 PartInput LargestPartOf(int64_t part_samples, const JobConfig& job, const PartLayout& layout,
-                        std::shared_ptr<BufferAllocator> allocator);
+                        std::shared_ptr<BufferAllocator> allocator,
+                        int64_t largest_bytes = rpc::kLargestMessageBytes);
 
 }  // namespace satrap
 

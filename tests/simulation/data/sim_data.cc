@@ -93,6 +93,50 @@ void AddCandidates(const WorldShape& shape, JobConfig* job) {
   candidates->set_unique(false);
 }
 
+void AddTables(const WorldShape& shape, JobConfig* job) {
+  TableConfig* counters = job->add_tables();
+  counters->set_name("counters");
+  counters->set_id(0);
+  SparseOptimizerConfig* counting =
+      AddSegment("pushes", kCounterValues, 0, counters)->mutable_optimizer();
+  counting->mutable_sgd();
+  counting->set_learning_rate(1);
+  // What is not divided by the normalizer is not clipped either, so counters stay whole.
+  if (shape.step_clip_norm > 0) counters->set_normalisation(NONE);
+  TableConfig* rows = job->add_tables();
+  rows->set_name("rows");
+  rows->set_id(1);
+  SetOptimizer(shape.optimizers[0],
+               AddSegment("embedding", kEmbeddingDim, kInitialRowValue, rows)->mutable_optimizer());
+  SetOptimizer(shape.optimizers[1],
+               AddSegment("linear", kRowValues - kEmbeddingDim, kInitialRowValue, rows)
+                   ->mutable_optimizer());
+  if (shape.global) rows->set_semantics(TableConfig::GLOBAL);
+  rows->set_frozen(shape.frozen);
+  for (SegmentConfig& segment : *rows->mutable_segments()) {
+    segment.set_l2(static_cast<float>(shape.l2));
+    segment.set_l2_mode(shape.dense_l2 ? SegmentConfig::DENSE : SegmentConfig::TOUCHED);
+    segment.set_gradient_clip_norm(static_cast<float>(shape.gradient_clip_norm));
+    segment.set_weight_bound(static_cast<float>(shape.weight_bound));
+  }
+}
+
+void AddData(const WorldShape& shape, JobConfig* job) {
+  AddColumn("label", ColumnConfig::LABEL, job);
+  AddColumn("weight", ColumnConfig::WEIGHT, job);
+  AddColumn("number", ColumnConfig::NUMERIC, job);
+  AddColumn("counter", ColumnConfig::ID, job);
+  AddColumn("single", ColumnConfig::ID, job);
+  AddColumn("several", ColumnConfig::MULTI_ID, job);
+  job->mutable_data()->set_shuffle_rows(shape.shuffle_rows);
+  // Files have so many bad lines that the usual limit would end the run.
+  job->mutable_data()->set_max_bad_fraction(1);
+  job->mutable_data()->add_numerics()->set_name("number");
+  AddFeature("counter", "counters", FeatureConfig::ROWS, job);
+  AddFeature("single", "rows", FeatureConfig::ROWS, job);
+  AddFeature("several", "rows", shape.transfer, job);
+}
+
 }  // namespace
 
 WorldShape WorldShape::Draw(uint64_t seed) {
@@ -320,44 +364,8 @@ JobConfig MakeJob(const WorldShape& shape) {
   // So little that a cut is abandoned as soon as rows change; after two of those the next cut makes
   // the Updates wait.
   if (RandomBits(shape.seed, 88) % 8 == 0) checkpoint->set_copy_bytes(64);
-  TableConfig* counters = job.add_tables();
-  counters->set_name("counters");
-  counters->set_id(0);
-  SparseOptimizerConfig* counting =
-      AddSegment("pushes", kCounterValues, 0, counters)->mutable_optimizer();
-  counting->mutable_sgd();
-  counting->set_learning_rate(1);
-  // What is not divided by the normalizer is not clipped either, so counters stay whole.
-  if (shape.step_clip_norm > 0) counters->set_normalisation(NONE);
-  TableConfig* rows = job.add_tables();
-  rows->set_name("rows");
-  rows->set_id(1);
-  SetOptimizer(shape.optimizers[0],
-               AddSegment("embedding", kEmbeddingDim, kInitialRowValue, rows)->mutable_optimizer());
-  SetOptimizer(shape.optimizers[1],
-               AddSegment("linear", kRowValues - kEmbeddingDim, kInitialRowValue, rows)
-                   ->mutable_optimizer());
-  if (shape.global) rows->set_semantics(TableConfig::GLOBAL);
-  rows->set_frozen(shape.frozen);
-  for (SegmentConfig& segment : *rows->mutable_segments()) {
-    segment.set_l2(static_cast<float>(shape.l2));
-    segment.set_l2_mode(shape.dense_l2 ? SegmentConfig::DENSE : SegmentConfig::TOUCHED);
-    segment.set_gradient_clip_norm(static_cast<float>(shape.gradient_clip_norm));
-    segment.set_weight_bound(static_cast<float>(shape.weight_bound));
-  }
-  AddColumn("label", ColumnConfig::LABEL, &job);
-  AddColumn("weight", ColumnConfig::WEIGHT, &job);
-  AddColumn("number", ColumnConfig::NUMERIC, &job);
-  AddColumn("counter", ColumnConfig::ID, &job);
-  AddColumn("single", ColumnConfig::ID, &job);
-  AddColumn("several", ColumnConfig::MULTI_ID, &job);
-  job.mutable_data()->set_shuffle_rows(shape.shuffle_rows);
-  // Files have so many bad lines that the usual limit would end the run.
-  job.mutable_data()->set_max_bad_fraction(1);
-  job.mutable_data()->add_numerics()->set_name("number");
-  AddFeature("counter", "counters", FeatureConfig::ROWS, &job);
-  AddFeature("single", "rows", FeatureConfig::ROWS, &job);
-  AddFeature("several", "rows", shape.transfer, &job);
+  AddTables(shape, &job);
+  AddData(shape, &job);
   FillDefaults(&job);
   return job;
 }

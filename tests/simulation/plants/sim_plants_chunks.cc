@@ -1,10 +1,12 @@
 // Faults of large messages: handlers and channels that are put next to the ones that cut and join
 // them (common/chunk/chunked_handler.h).
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "common/chunk/chunk.h"
 #include "common/rpc/header.h"
 #include "tests/simulation/plants/sim_plants_messages.h"
@@ -78,6 +80,39 @@ class TakesTwice final : public PlantedHandler {
   std::map<uint64_t, uint64_t> next_bytes_;  // by transfer
 };
 
+// Puts a field that nobody knows before each request's header. So its beginning does not say whose
+// it is, and no repeat of a call takes the place of what was given up.
+class HidesCalls final : public PlantedHandler {
+ public:
+  using PlantedHandler::PlantedHandler;
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    if (method == rpc::kSendChunk) {
+      auto header = HeaderOf<SendChunkHeader>(request);
+      if (header.offset_bytes() == 0) {
+        request.payload = After(kUnknownField, request.payload);
+      } else {
+        header.set_offset_bytes(header.offset_bytes() + kUnknownField.size());
+      }
+      header.set_header_bytes(header.header_bytes() + kUnknownField.size());
+      request.header = header.SerializeAsString();
+    } else if (!(method == rpc::kFetchChunk)) {
+      request.header.insert(0, kUnknownField.data(), kUnknownField.size());
+    }
+    Pass(method, std::move(request), std::move(respond));
+  }
+
+ private:
+  // Field 2000, the varint 1.
+  static constexpr absl::string_view kUnknownField = "\x80\x7d\x01";
+
+  static Buffer After(absl::string_view first, const Buffer& rest) {
+    Buffer both(first.size() + rest.size());
+    std::copy(first.begin(), first.end(), both.mutable_data());
+    std::copy(rest.data(), rest.data() + rest.size(), both.mutable_data() + first.size());
+    return both;
+  }
+};
+
 // Marks requests that come in chunks, for PassesWindows, which follows the ChunkedHandler.
 class MarksJoined final : public PlantedHandler {
  public:
@@ -147,7 +182,9 @@ std::vector<Fault> ChunkFaults() {
            [](std::unique_ptr<rpc::Channel> channel) {
              return std::make_unique<LossIsAnswer>(std::move(channel));
            }},
-      {.says = "incomplete messages are never given up", .chunks_kept = true},
+      {.says = "what a call has given up stays in memory",
+       .before_chunks = Before<HidesCalls>(),
+       .chunks_kept = true},
   };
 }
 

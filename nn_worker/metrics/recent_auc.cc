@@ -1,4 +1,4 @@
-#include "nn_worker/metrics/window_auc.h"
+#include "nn_worker/metrics/recent_auc.h"
 
 #include <cmath>
 #include <utility>
@@ -7,17 +7,15 @@
 
 namespace satrap {
 
-WindowAuc::WindowAuc(int64_t window_samples) : window_samples_(window_samples) {
-  CHECK(window_samples > 0);
-}
+RecentAuc::RecentAuc(int64_t samples) : samples_(samples) { CHECK(samples > 0); }
 
-void WindowAuc::Add(absl::Span<const float> logits, absl::Span<const float> labels,
+void RecentAuc::Add(absl::Span<const float> logits, absl::Span<const float> labels,
                     absl::Span<const float> weights, absl::Span<const float> mask) {
   CHECK(labels.size() == logits.size());
   for (size_t i = 0; i < logits.size(); ++i) {
     if ((!mask.empty() && mask[i] == 0) || std::isnan(logits[i])) continue;
     // Samples cannot be taken out of a histogram one by one, so the older half goes as a whole.
-    if (current_samples_ >= window_samples_) {
+    if (current_samples_ >= samples_) {
       std::swap(current_, previous_);
       current_.Clear();
       current_samples_ = 0;
@@ -27,7 +25,7 @@ void WindowAuc::Add(absl::Span<const float> logits, absl::Span<const float> labe
   }
 }
 
-MetricValue WindowAuc::Compute() const {
+MetricValue RecentAuc::Compute() const {
   ScoreHistogram both = current_;
   both.Merge(previous_);
   return both.Auc();

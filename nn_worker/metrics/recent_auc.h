@@ -3,8 +3,8 @@
 //
 // Thread-compatible.
 
-#ifndef SATRAP_NN_WORKER_METRICS_WINDOW_AUC_H_
-#define SATRAP_NN_WORKER_METRICS_WINDOW_AUC_H_
+#ifndef SATRAP_NN_WORKER_METRICS_RECENT_AUC_H_
+#define SATRAP_NN_WORKER_METRICS_RECENT_AUC_H_
 
 #include <cstdint>
 
@@ -14,10 +14,11 @@
 
 namespace satrap {
 
-class WindowAuc {
+class RecentAuc {
  public:
-  // Once `window_samples` were added, the window holds between that many and twice as many.
-  explicit WindowAuc(int64_t window_samples);
+  // Once `samples` were added, the AUC is that of the last ones, between that many and twice as
+  // many.
+  explicit RecentAuc(int64_t samples);
 
   // Empty weights or mask: all 1. A sample whose mask is 0 is left out, as is a logit that is NaN.
   void Add(absl::Span<const float> logits, absl::Span<const float> labels,
@@ -26,11 +27,11 @@ class WindowAuc {
   MetricValue Compute() const;
 
  private:
-  const int64_t window_samples_;
+  const int64_t samples_;
   ScoreHistogram current_, previous_;
   int64_t current_samples_ = 0;
 };
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_METRICS_WINDOW_AUC_H_
+#endif  // SATRAP_NN_WORKER_METRICS_RECENT_AUC_H_

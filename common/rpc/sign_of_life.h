@@ -1,0 +1,26 @@
+// How a channel whose attempts have several exchanges tells a ReliableCall that the peer was alive
+// during an attempt that failed (common/chunk/chunked_channel.h). MarkAnswerBegun (rpc.h) says more:
+// that the attempt needs more time. An error may have both marks; then this one says when the peer
+// gave its last sign.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_COMMON_RPC_SIGN_OF_LIFE_H_
+#define SATRAP_COMMON_RPC_SIGN_OF_LIFE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+
+namespace satrap::rpc {
+
+// `lost`, the error of an attempt, with the mark that the peer gave its last sign of life `ago_us`
+// microseconds before the attempt ended. REQUIRES: `lost` is not OK; ago_us >= 0
+absl::Status MarkSignOfLife(absl::Status lost, int64_t ago_us);
+// The microseconds of the mark; nullopt if there is none.
+absl::optional<int64_t> SignOfLifeAgoUs(const absl::Status& status);
+
+}  // namespace satrap::rpc
+
+#endif  // SATRAP_COMMON_RPC_SIGN_OF_LIFE_H_
