@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/file/testing/forwarding_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -121,19 +122,12 @@ TEST_F(CutPinTest, AReaderNeedsNoRightToWrite) {
 }
 
 // A file system without locks.
-class Unlockable final : public FileSystem {
+class Unlockable final : public ForwardingFileSystem {
  public:
-  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    return DiskFileSystem()->Open(path);
+  absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path,
+                                                    LockKind kind) override {
+    return FileSystem::TryLock(path, kind);
   }
-  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string&) override { abort(); }
-  absl::Status Rename(const std::string&, const std::string&) override { abort(); }
-  absl::Status HardLink(const std::string&, const std::string&) override { abort(); }
-  absl::Status CreateLink(const std::string&, const std::string&) override { abort(); }
-  absl::Status CreateFolders(const std::string&) override { abort(); }
-  absl::Status Remove(const std::string&) override { abort(); }
-  absl::StatusOr<std::vector<std::string>> List(const std::string&) override { abort(); }
-  absl::Status SyncFolder(const std::string&) override { abort(); }
 };
 
 TEST_F(CutPinTest, WhereLocksDoNotReachNothingIsPinnedAndCutsAreRemoved) {

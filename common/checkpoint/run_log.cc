@@ -285,14 +285,6 @@ const CutEntry* RunLog::FindCut(absl::string_view name) const {
   return entry == entries_.end() ? nullptr : &entry->cut();
 }
 
-int RunLog::generations_without_cut() const {
-  int generations = 0;
-  for (auto entry = entries_.rbegin(); entry != entries_.rend() && !entry->has_cut(); ++entry) {
-    generations += entry->has_generation() ? 1 : 0;
-  }
-  return generations;
-}
-
 int RunLog::restarts_without_cut() const {
   int restarts = 0;
   for (size_t i = entries_.size(); i > 0 && !entries_[i - 1].has_cut(); --i) {

@@ -100,9 +100,8 @@ class RunLog {
   const EndEntry* end() const;
   // The cut of that name; null if none was committed.
   const CutEntry* FindCut(absl::string_view name) const;
-  // GENERATION entries after the last CUT entry.
-  int generations_without_cut() const;
-  // How many of them began because the generation before had failed.
+  // GENERATION entries after the last CUT entry that began because the generation before had
+  // failed.
   int restarts_without_cut() const;
   // Whether the newest entry is the cut with which a generation left as it was asked to, so that it
   // has not failed since.

@@ -88,7 +88,6 @@ TEST_F(RunLogTest, ARunWithoutALogHasNoEntries) {
   EXPECT_EQ(log.last_cut(), nullptr);
   EXPECT_EQ(log.end(), nullptr);
   EXPECT_EQ(log.next_start(), "");
-  EXPECT_EQ(log.generations_without_cut(), 0);
 }
 
 TEST_F(RunLogTest, EntriesAreReadBackInTheirOrder) {
@@ -273,7 +272,6 @@ TEST_F(RunLogTest, CountsRestartsSinceTheLastCutOrWish) {
   ASSERT_TRUE(log.Append(Generation(2, "a PS died")).ok());
   ASSERT_TRUE(log.Append(Generation(3, "a PS died")).ok());
   EXPECT_EQ(log.restarts_without_cut(), 2);
-  EXPECT_EQ(log.generations_without_cut(), 3);
   ASSERT_TRUE(log.Append(Cut(3, 1)).ok());
   EXPECT_EQ(log.restarts_without_cut(), 0);
   ASSERT_TRUE(log.Append(Generation(4, "a PS died")).ok());
@@ -304,7 +302,6 @@ TEST_F(RunLogTest, ALogOfAnOlderBuildCountsAndTellsTheSame) {
     EXPECT_EQ(CauseText(entry), old.entries()[i].generation().cause());
   }
   EXPECT_EQ(log.restarts_without_cut(), 1);
-  EXPECT_EQ(log.generations_without_cut(), 7);
 }
 
 TEST_F(RunLogTest, WordsOfAnEndingDoNotGiveARunItsRestartsAgain) {
@@ -393,7 +390,6 @@ TEST_F(RunLogTest, TopicsDisturbNoOtherEntry) {
         Topics(0, "K", {Partition("clicks", 1, 0)})}) {
     ASSERT_TRUE(log.Append(entry).ok());
   }
-  EXPECT_EQ(log.generations_without_cut(), 2);
   EXPECT_EQ(log.restarts_without_cut(), 2);
   EXPECT_EQ(log.next_start(), "cut_0001_000001");
   EXPECT_EQ(log.last_generation()->generation(), 3u);

@@ -85,7 +85,6 @@ bool PartitionWatch::is_ending() const {
 }
 
 bool PartitionWatch::Query() {
-  queries_.fetch_add(1, std::memory_order_relaxed);
   const std::vector<PartitionOffset> answers =
       AskOffsets(client_, partitions_, RD_KAFKA_OFFSET_END, [this] { return is_ending(); });
   bool answered = true;

@@ -50,7 +50,6 @@ class PartitionWatch {
   int64_t end_offset(size_t index) const { return ends_[index].load(std::memory_order_relaxed); }
   // Whether the brokers say that this partition does not exist. Stays true.
   bool missing(size_t index) const { return missing_[index].load(std::memory_order_acquire); }
-  uint64_t queries() const { return queries_.load(std::memory_order_relaxed); }
   // OK, or UNAVAILABLE once the broker has been away for broker_wait_seconds. The error stays.
   absl::Status status() const;
   bool failed() const { return failed_.load(std::memory_order_acquire); }
@@ -76,7 +75,6 @@ class PartitionWatch {
   const std::function<void()> wake_;
   std::unique_ptr<std::atomic<int64_t>[]> ends_;
   std::unique_ptr<std::atomic<bool>[]> missing_;
-  std::atomic<uint64_t> queries_{0};
   std::atomic<bool> low_{false};
   std::atomic<bool> failed_{false};
   mutable Mutex mutex_;

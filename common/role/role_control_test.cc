@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "common/base/status_macros.h"
 #include "common/role/role_fixture.h"
 #include "gtest/gtest.h"
 
@@ -14,8 +15,7 @@ namespace {
 TEST_F(RoleRuntimeTest, AWishToStopThatIsLostIsMadeAgain) {
   EXPECT_EXIT(RunCase(
                   [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                    const absl::Status joined = runtime.Join();
-                    if (!joined.ok()) return joined;
+                    RETURN_IF_ERROR(runtime.Join());
                     kill(getpid(), SIGTERM);
                     coordinator.AwaitWishes(3);
                     coordinator.SetState(STOPPED);
@@ -32,8 +32,7 @@ TEST_F(RoleRuntimeTest, AWishToStopThatIsRefusedIsMadeOnceAndLogged) {
   EXPECT_EXIT(
       RunCase(
           [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-            const absl::Status joined = runtime.Join();
-            if (!joined.ok()) return joined;
+            RETURN_IF_ERROR(runtime.Join());
             kill(getpid(), SIGTERM);
             coordinator.AwaitWishes(1);
             coordinator.AwaitHeartbeats(3);
@@ -50,8 +49,7 @@ TEST_F(RoleRuntimeTest, AWishToStopThatIsRefusedIsMadeOnceAndLogged) {
 
 TEST_F(RoleRuntimeTest, AFailureOfWhichNobodyHearsExits75AndIsLeft) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 coordinator.IgnoreFailures();
                 runtime.failure_sink()(absl::DataLossError("rows are gone"));
                 runtime.WaitForFinish();
@@ -65,8 +63,7 @@ TEST_F(RoleRuntimeTest, AFailureOfWhichNobodyHearsExits75AndIsLeft) {
 
 TEST_F(RoleRuntimeTest, AnAnswerThatIsNoMessageExits1) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 coordinator.GarbleHeartbeats();
                 while (true) pause();
               }),
@@ -79,8 +76,7 @@ TEST_F(RoleRuntimeTest, AnAnswerThatIsNoMessageExits1) {
 // (role_runtime_test.cc).
 TEST_F(RoleRuntimeTest, AnyOtherRefusalOfAHeartbeatExits1) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 coordinator.RefuseHeartbeats(absl::UnimplementedError("no such method"));
                 while (true) pause();
               }),
@@ -92,8 +88,7 @@ TEST_F(RoleRuntimeTest, AnyOtherRefusalOfAHeartbeatExits1) {
 // A lost heartbeat is not a refusal: another one follows.
 TEST_F(RoleRuntimeTest, AHeartbeatThatIsLostChangesNothing) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 for (const absl::Status& lost :
                      {absl::UnavailableError("lost"), absl::DeadlineExceededError("late"),
                       absl::CancelledError("the connection was closed")}) {
@@ -102,9 +97,7 @@ TEST_F(RoleRuntimeTest, AHeartbeatThatIsLostChangesNothing) {
                 }
                 coordinator.RefuseHeartbeats(absl::OkStatus());
                 coordinator.AwaitHeartbeats(1);
-                const absl::Status finished = runtime.Finish(RunResult());
-                runtime.WaitForFinish();
-                return finished;
+                return FinishRole(runtime);
               }),
               ::testing::ExitedWithCode(0), "");
 }
@@ -112,8 +105,7 @@ TEST_F(RoleRuntimeTest, AHeartbeatThatIsLostChangesNothing) {
 // What still runs here is waited for, but not for ever.
 TEST_F(RoleRuntimeTest, ARunThatHasFinishedEndsAProcessThatDoesNotNotice) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 coordinator.SetState(FINISHED);
                 while (true) pause();
               }),

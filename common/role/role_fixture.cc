@@ -67,4 +67,10 @@ void RunCase(const Body& body, const Prepare& prepare) {
   exit(code);
 }
 
+absl::Status FinishRole(RoleRuntime& runtime) {
+  const absl::Status finished = runtime.Finish(RunResult());
+  runtime.WaitForFinish();
+  return finished;
+}
+
 }  // namespace satrap

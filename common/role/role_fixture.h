@@ -25,6 +25,9 @@ std::string EndingPathOfTest();
 // the test case. Exits with the role's code.
 [[noreturn]] void RunCase(const Body& body, const Prepare& prepare = nullptr);
 
+// The end of a body: finishes with an empty result and waits until the coordinator knows.
+absl::Status FinishRole(RoleRuntime& runtime);
+
 class RoleRuntimeTest : public ::testing::Test {
  protected:
   RoleRuntimeTest() { ::testing::FLAGS_gtest_death_test_style = "threadsafe"; }

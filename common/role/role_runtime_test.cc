@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "common/base/status_macros.h"
 #include "common/checkpoint/start_cut.h"
 #include "common/role/role_fixture.h"
 #include "common/rpc/header.h"
@@ -23,12 +24,9 @@ namespace {
 
 TEST_F(RoleRuntimeTest, ARunThatFinishesEndsTheProcessWell) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 if (runtime.AddressOf(NN_WORKER, 0) != "127.0.0.1") abort();
-                const absl::Status finished = runtime.Finish(RunResult());
-                runtime.WaitForFinish();
-                return finished;
+                return FinishRole(runtime);
               }),
               ::testing::ExitedWithCode(0), "");
 }
@@ -36,11 +34,8 @@ TEST_F(RoleRuntimeTest, ARunThatFinishesEndsTheProcessWell) {
 TEST_F(RoleRuntimeTest, TheMainThreadFlushesDenormalsToZero) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
                 if (!FlushesToZeroHere()) abort();
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
-                const absl::Status finished = runtime.Finish(RunResult());
-                runtime.WaitForFinish();
-                return finished;
+                RETURN_IF_ERROR(runtime.Join());
+                return FinishRole(runtime);
               }),
               ::testing::ExitedWithCode(0), "");
 }
@@ -53,12 +48,9 @@ TEST_F(RoleRuntimeTest, ARoleHasItsRunAndSendsHeartbeatsBeforeItIsReady) {
                     if (runtime.envelope().generation() != 3) abort();
                     coordinator.AwaitHeartbeats(3);
                     if (coordinator.state() != STARTING) abort();
-                    const absl::Status joined = runtime.Join();
-                    if (!joined.ok()) return joined;
+                    RETURN_IF_ERROR(runtime.Join());
                     if (coordinator.state() != RUNNING) abort();
-                    const absl::Status finished = runtime.Finish(RunResult());
-                    runtime.WaitForFinish();
-                    return finished;
+                    return FinishRole(runtime);
                   },
                   [](FakeCoordinator& coordinator) { coordinator.StartWhenReady(); }),
               ::testing::ExitedWithCode(0), "");
@@ -70,12 +62,9 @@ TEST_F(RoleRuntimeTest, HasWhatTheCoordinatorSaysOfTheJobAndTheCut) {
                 if (runtime.cut_folder() != "/run/checkpoints/cut_0002_000004") abort();
                 if (runtime.position().step() != 40) abort();
                 if (runtime.ledger().epochs(0).rows() != 5) abort();
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 if (runtime.order_fingerprint() != 99) abort();
-                const absl::Status finished = runtime.Finish(RunResult());
-                runtime.WaitForFinish();
-                return finished;
+                return FinishRole(runtime);
               }),
               ::testing::ExitedWithCode(0), "");
 }
@@ -96,11 +85,8 @@ TEST_F(RoleRuntimeTest, ARoleThatRegistersAtAGenerationThatIsOverWaitsForTheNext
   EXPECT_EXIT(RunCase(
                   [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                     if (coordinator.waits_left() != 0) abort();
-                    const absl::Status joined = runtime.Join();
-                    if (!joined.ok()) return joined;
-                    const absl::Status finished = runtime.Finish(RunResult());
-                    runtime.WaitForFinish();
-                    return finished;
+                    RETURN_IF_ERROR(runtime.Join());
+                    return FinishRole(runtime);
                   },
                   [](FakeCoordinator& coordinator) { coordinator.LetWait(3); }),
               ::testing::ExitedWithCode(0), "waiting for the next one");
@@ -109,14 +95,11 @@ TEST_F(RoleRuntimeTest, ARoleThatRegistersAtAGenerationThatIsOverWaitsForTheNext
 TEST_F(RoleRuntimeTest, TheMembersAreToldUntilTheRoleKnowsThem) {
   EXPECT_EXIT(RunCase(
                   [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                    const absl::Status joined = runtime.Join();
-                    if (!joined.ok()) return joined;
+                    RETURN_IF_ERROR(runtime.Join());
                     coordinator.AwaitHeartbeats(2);
                     if (coordinator.heartbeats_with_members() < 2) abort();
                     if (runtime.AddressOf(NN_WORKER, 0) != "127.0.0.1") abort();
-                    const absl::Status finished = runtime.Finish(RunResult());
-                    runtime.WaitForFinish();
-                    return finished;
+                    return FinishRole(runtime);
                   },
                   [](FakeCoordinator& coordinator) { coordinator.StartWhenReady(); }),
               ::testing::ExitedWithCode(0), "");
@@ -124,8 +107,7 @@ TEST_F(RoleRuntimeTest, TheMembersAreToldUntilTheRoleKnowsThem) {
 
 TEST_F(RoleRuntimeTest, AnExceptionThatNobodyCatchesIsLeftAsAnEnding) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) -> absl::Status {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 const auto memory = std::make_exception_ptr(std::bad_alloc());
                 std::thread([&memory] { std::rethrow_exception(memory); }).join();
                 return absl::OkStatus();
@@ -156,8 +138,7 @@ TEST_F(RoleRuntimeTest, ARoleThatComesAfterTheEndExits0) {
 
 TEST_F(RoleRuntimeTest, TheEndOfTheGenerationExits76WhateverTheProcessIsDoing) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 coordinator.SetState(RESTARTING);
                 while (true) pause();
               }),
@@ -169,8 +150,7 @@ TEST_F(RoleRuntimeTest, TheEndOfTheGenerationExits76WhateverTheProcessIsDoing) {
 
 TEST_F(RoleRuntimeTest, AStoppedRunExits0) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 coordinator.SetState(STOPPED);
                 while (true) pause();
               }),
@@ -179,8 +159,7 @@ TEST_F(RoleRuntimeTest, AStoppedRunExits0) {
 
 TEST_F(RoleRuntimeTest, AFailureThatARestartMayCureExits75) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 runtime.failure_sink()(absl::UnavailableError("the peer is away"));
                 runtime.WaitForFinish();
                 return absl::OkStatus();
@@ -194,8 +173,7 @@ TEST_F(RoleRuntimeTest, AFailureThatARestartMayCureExits75) {
 TEST_F(RoleRuntimeTest, ARefusalByAPeerOfAnotherGenerationExits75AndIsNotTold) {
   EXPECT_EXIT(
       RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-        const absl::Status joined = runtime.Join();
-        if (!joined.ok()) return joined;
+        RETURN_IF_ERROR(runtime.Join());
         coordinator.SetFirstCause(EndingOf(Ending::OTHER, "nobody asked"));
         Envelope other = runtime.envelope();
         other.set_generation(4);
@@ -209,8 +187,7 @@ TEST_F(RoleRuntimeTest, ARefusalByAPeerOfAnotherGenerationExits75AndIsNotTold) {
 
 TEST_F(RoleRuntimeTest, ARoleThatIsRefusedAsOfAnotherRunExits75) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 coordinator.RefuseHeartbeats();
                 while (true) pause();
               }),
@@ -220,8 +197,7 @@ TEST_F(RoleRuntimeTest, ARoleThatIsRefusedAsOfAnotherRunExits75) {
 
 TEST_F(RoleRuntimeTest, AFailureIsToldToTheCoordinatorAndExits1) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 runtime.failure_sink()(absl::DataLossError("rows are gone"));
                 runtime.WaitForFinish();
                 return absl::OkStatus();
@@ -242,8 +218,7 @@ struct ExitsWhenItGoes {
 
 TEST_F(RoleRuntimeTest, AFailureAfterAnothersIsLoggedAsItsEcho) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 coordinator.SetFirstCause(EndingOf(Ending::MEMBER_FAILED, NN_WORKER, 1,
                                                    "nn_worker 1: the model is damaged"));
                 return absl::DataLossError("a row is damaged");
@@ -257,16 +232,14 @@ TEST_F(RoleRuntimeTest, AFailureAfterAnothersIsLoggedAsItsEcho) {
 // Only the origin says whose failure it is.
 TEST_F(RoleRuntimeTest, WordsInTheTextOfAnEndingMakeNoEchoAndNoFailureOfOnesOwn) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 coordinator.SetFirstCause(EndingOf(Ending::MEMBER_FAILED, NN_WORKER, 1,
                                                    "nn_worker 0: this names the wrong one"));
                 return absl::DataLossError("a row is damaged");
               }),
               ::testing::ExitedWithCode(kExitEchoFailed), "");
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 coordinator.SetFirstCause(EndingOf(Ending::MEMBER_FAILED, NN_WORKER, 0,
                                                    "nn_worker 1: the run has failed: not so"));
                 return absl::DataLossError("a row is damaged");
@@ -284,8 +257,7 @@ TEST_F(RoleRuntimeTest, AFailureOfTheStartCutIsToldAndLeftWithItsAdvice) {
 
 TEST_F(RoleRuntimeTest, AnErrorIsToldBeforeAnythingOfTheBodyGoes) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 const ExitsWhenItGoes owned;
                 runtime.ExitUnlessOk(absl::OkStatus());
                 runtime.ExitUnlessOk(absl::DataLossError("the model is damaged"));
@@ -296,8 +268,7 @@ TEST_F(RoleRuntimeTest, AnErrorIsToldBeforeAnythingOfTheBodyGoes) {
 
 TEST_F(RoleRuntimeTest, AnErrorAfterTheEndIsLoggedAndExits1) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 const absl::Status finished = runtime.Finish(RunResult());
                 if (!finished.ok()) return finished;
                 runtime.WaitForFinish();
@@ -312,8 +283,7 @@ TEST_F(RoleRuntimeTest, AProgressSourceIsNotCalledOnceItsRegistrationIsGone) {
                   const auto registration =
                       runtime.SetProgressSource([](HeartbeatRequest*) { abort(); });
                 }
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 coordinator.SetState(FINISHED);
                 runtime.WaitForFinish();
                 return absl::OkStatus();
@@ -377,19 +347,15 @@ TEST_F(RoleRuntimeTest, DealtPartitionsComeAgainUntilTheyAreKnown) {
 TEST_F(RoleRuntimeTest, NothingPollsBeforeTheRoleIsReady) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
                 PrintWhetherSleepsAreFew(runtime);
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
-                const absl::Status finished = runtime.Finish(RunResult());
-                runtime.WaitForFinish();
-                return finished;
+                RETURN_IF_ERROR(runtime.Join());
+                return FinishRole(runtime);
               }),
               ::testing::ExitedWithCode(0), "few sleeps");
 }
 
 TEST_F(RoleRuntimeTest, NothingPollsWhileTheCoordinatorIsSilent) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 coordinator.FallSilent();
                 coordinator.AwaitUnanswered(1);
                 // Waits until the next heartbeat is overdue.
@@ -402,8 +368,7 @@ TEST_F(RoleRuntimeTest, NothingPollsWhileTheCoordinatorIsSilent) {
 
 TEST_F(RoleRuntimeTest, AFailedRunEndsWhateverTheProcessIsDoing) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 coordinator.SetState(FAILED);
                 while (true) pause();
               }),
@@ -412,8 +377,7 @@ TEST_F(RoleRuntimeTest, AFailedRunEndsWhateverTheProcessIsDoing) {
 
 TEST_F(RoleRuntimeTest, ASilentCoordinatorEndsTheProcess) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 coordinator.FallSilent();
                 while (true) pause();
               }),

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/file/file_system.h"
 #include "common/role/role_fixture.h"
 #include "gtest/gtest.h"
@@ -14,8 +15,7 @@ namespace {
 
 TEST_F(RoleRuntimeTest, TheFirstSigtermIsAWishAndTheRoleServesUntilTheRunHasStopped) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 kill(getpid(), SIGTERM);
                 coordinator.AwaitHeartbeats(2);
                 coordinator.SetState(STOPPED);
@@ -26,8 +26,7 @@ TEST_F(RoleRuntimeTest, TheFirstSigtermIsAWishAndTheRoleServesUntilTheRunHasStop
 
 TEST_F(RoleRuntimeTest, TheSecondSigtermIsTheEnd) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 kill(getpid(), SIGTERM);
                 coordinator.AwaitHeartbeats(2);
                 kill(getpid(), SIGTERM);
@@ -38,8 +37,7 @@ TEST_F(RoleRuntimeTest, TheSecondSigtermIsTheEnd) {
 
 TEST_F(RoleRuntimeTest, AnInterruptIsTheEndAtOnce) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
-                const absl::Status joined = runtime.Join();
-                if (!joined.ok()) return joined;
+                RETURN_IF_ERROR(runtime.Join());
                 kill(getpid(), SIGINT);
                 while (true) pause();
               }),
@@ -49,8 +47,7 @@ TEST_F(RoleRuntimeTest, AnInterruptIsTheEndAtOnce) {
 TEST_F(RoleRuntimeTest, ARunThatDoesNotStopInTimeIsNotWaitedFor) {
   EXPECT_EXIT(RunCase(
                   [](RoleRuntime& runtime, FakeCoordinator&) {
-                    const absl::Status joined = runtime.Join();
-                    if (!joined.ok()) return joined;
+                    RETURN_IF_ERROR(runtime.Join());
                     kill(getpid(), SIGTERM);
                     while (true) pause();
                   },

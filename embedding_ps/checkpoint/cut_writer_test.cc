@@ -11,6 +11,7 @@
 
 #include "common/base/check.h"
 #include "common/checkpoint/manifest.h"
+#include "common/file/testing/failing_file_system.h"
 #include "common/numeric/hash.h"
 #include "common/numeric/random.h"
 #include "common/thread/thread_pool_executor.h"
@@ -65,63 +66,6 @@ struct Tables {
   std::unique_ptr<EmbeddingTable> one, two;
 };
 
-// The machine's own file system, but operation number `fail` fails, and all operations are counted.
-// Nothing is synced: that would take most of a test's time.
-class FailingFileSystem final : public FileSystem {
- public:
-  explicit FailingFileSystem(int fail) : fail_(fail) {}
-  int operations = 0;
-
-  absl::Status Next(const std::string& path) {
-    if (operations++ != fail_) return absl::OkStatus();
-    // The error of a full disk, which must not be mistaken for the limit on copies.
-    return absl::ResourceExhaustedError("cannot write " + path + ": No space left on device");
-  }
-  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    return DiskFileSystem()->Open(path);
-  }
-  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    const absl::Status status = Next(path);
-    if (!status.ok()) return status;
-    auto file = DiskFileSystem()->Create(path);
-    if (!file.ok()) return file.status();
-    return std::make_unique<File>(this, path, *std::move(file));
-  }
-  absl::Status Rename(const std::string& from, const std::string& to) override {
-    const absl::Status status = Next(to);
-    return status.ok() ? DiskFileSystem()->Rename(from, to) : status;
-  }
-  absl::Status HardLink(const std::string&, const std::string&) override { std::abort(); }
-  absl::Status CreateLink(const std::string&, const std::string&) override { std::abort(); }
-  absl::Status CreateFolders(const std::string&) override { std::abort(); }
-  absl::Status Remove(const std::string& path) override { return DiskFileSystem()->Remove(path); }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
-    return DiskFileSystem()->List(folder);
-  }
-  absl::Status SyncFolder(const std::string& folder) override { return Next(folder); }
-
- private:
-  class File final : public WritableFile {
-   public:
-    File(FailingFileSystem* files, std::string path, std::unique_ptr<WritableFile> file)
-        : files_(files), path_(std::move(path)), file_(std::move(file)) {}
-    absl::Status Append(absl::string_view bytes) override {
-      const absl::Status status = files_->Next(path_);
-      return status.ok() ? file_->Append(bytes) : status;
-    }
-    absl::Status Sync() override {
-      const absl::Status status = files_->Next(path_);
-      return status;
-    }
-
-   private:
-    FailingFileSystem* const files_;
-    const std::string path_;
-    const std::unique_ptr<WritableFile> file_;
-  };
-  const int fail_;
-};
-
 class CutWriterTest : public testing::Test {
  protected:
   CutWriterTest() {
@@ -154,7 +98,7 @@ class CutWriterTest : public testing::Test {
 // Blocks are written one after another while the tables change; some cuts are abandoned, by a call,
 // by the next mark, or by their budget. The files must have the content at the mark.
 TEST_F(CutWriterTest, TheFilesOfACutAreTheTablesAtTheMark) {
-  FailingFileSystem unsynced(-1);
+  FailingFileSystem unsynced(/*syncs=*/false);
   int written = 0, limited = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     SplitMix64 random(seed);
@@ -216,11 +160,12 @@ TEST_F(CutWriterTest, AnyOperationThatFailsAbandonsTheCutNamingTheFileAndLeavesN
   const Tables tables(options);
   SplitMix64 random(1);
   for (int i = 0; i < 5; ++i) tables.UpdateSome(&random, 10);
-  FailingFileSystem none(-1);
+  FailingFileSystem none(/*syncs=*/false);
   ASSERT_TRUE(SaveNow(tables.all(), NewFolder(), &none).status.ok());
-  const int operations = none.operations;
-  for (int fail = 0; fail < operations; ++fail) {
-    FailingFileSystem files(fail);
+  const int operations = none.done;
+  for (int fail = 1; fail <= operations; ++fail) {
+    FailingFileSystem files(/*syncs=*/false);
+    files.failing = fail;
     const std::string folder = NewFolder();
     const CutWriter::Result saved = SaveNow(tables.all(), folder, &files);
     ASSERT_FALSE(saved.status.ok()) << "operation " << fail;

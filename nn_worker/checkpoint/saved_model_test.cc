@@ -1,6 +1,5 @@
 #include "nn_worker/checkpoint/saved_model.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/cut_pin.h"
 #include "common/checkpoint/manifest.h"
+#include "common/file/testing/forwarding_file_system.h"
 #include "common/numeric/crc32c.h"
 #include "gtest/gtest.h"
 #include "nn_worker/graph/saved/dense_checkpoint.h"
@@ -131,7 +131,7 @@ TEST_F(SavedModelTest, AStartsFileThatHoldsNoNetworkIsDataLossThatNamesIt) {
 // A disk on which the model's run goes on: before each of the next `removals_left` Opens of the
 // newest cut's dense network that cut is removed, and `latest` names the next one. It has the
 // machine's locks, or none.
-class DiskOfTrainingRun final : public FileSystem {
+class DiskOfTrainingRun final : public ForwardingFileSystem {
  public:
   DiskOfTrainingRun(std::string checkpoints, bool has_locks)
       : checkpoints_(std::move(checkpoints)), has_locks_(has_locks) {}
@@ -139,21 +139,11 @@ class DiskOfTrainingRun final : public FileSystem {
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
     const std::string newest = fs::canonical(checkpoints_ + "/latest").string();
     if (path == newest + "/dense.bin" && removals_left > 0) RemoveNewest(newest);
-    return disk_->Open(path);
+    return disk()->Open(path);
   }
-  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    return disk_->Create(path);
-  }
-  absl::Status Rename(const std::string&, const std::string&) override { std::abort(); }
-  absl::Status HardLink(const std::string&, const std::string&) override { std::abort(); }
-  absl::Status CreateLink(const std::string&, const std::string&) override { std::abort(); }
-  absl::Status CreateFolders(const std::string&) override { std::abort(); }
-  absl::Status Remove(const std::string&) override { std::abort(); }
-  absl::StatusOr<std::vector<std::string>> List(const std::string&) override { std::abort(); }
-  absl::Status SyncFolder(const std::string&) override { std::abort(); }
   absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path,
                                                     LockKind kind) override {
-    return has_locks_ ? disk_->TryLock(path, kind) : FileSystem::TryLock(path, kind);
+    return has_locks_ ? disk()->TryLock(path, kind) : FileSystem::TryLock(path, kind);
   }
 
   int removals_left = 0;
@@ -173,7 +163,6 @@ class DiskOfTrainingRun final : public FileSystem {
 
   const std::string checkpoints_;
   const bool has_locks_;
-  FileSystem* const disk_ = DiskFileSystem();
 };
 
 class VanishingModelTest : public SavedModelTest {

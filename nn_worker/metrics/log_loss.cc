@@ -73,9 +73,4 @@ MetricValue LogLoss::Calibration() const {
   return {sums_[4].value() / sums_[2].value(), ""};
 }
 
-MetricValue LogLoss::ClickRate() const {
-  if (weight() == 0) return Undefined("no sample");
-  return {sums_[2].value() / weight(), ""};
-}
-
 }  // namespace satrap

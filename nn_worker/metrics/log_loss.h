@@ -47,7 +47,6 @@ class LogLoss {
   MetricValue NormalisedEntropy() const;
   // Sum of predicted probabilities / sum of labels.
   MetricValue Calibration() const;
-  MetricValue ClickRate() const;
 
  private:
   CompensatedSum sums_[kSums];

@@ -13,7 +13,6 @@ TEST(LogLossTest, ByHand) {
   metric.Add(std::log(3.0f), 0, 2);  // p = 3/4
   const double loss = (std::log(2.0) + 2 * std::log(4.0)) / 3;
   EXPECT_NEAR(metric.LogLossValue().value, loss, 1e-7);
-  EXPECT_NEAR(metric.ClickRate().value, 1.0 / 3, 1e-15);
   EXPECT_NEAR(metric.Calibration().value, 0.5 + 2 * 0.75, 1e-7);
   const double entropy = -(std::log(1.0 / 3) / 3 + 2 * std::log(2.0 / 3) / 3);
   EXPECT_NEAR(metric.NormalisedEntropy().value, loss / entropy, 1e-7);

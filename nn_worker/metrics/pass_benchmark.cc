@@ -4,16 +4,17 @@
 
 #include <csignal>
 #include <cstdint>
-#include <cstdio>
 #include <thread>
 
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
 #include "common/flags/flags.h"
+#include "common/json/json.h"
 #include "nn_worker/collective/gloo_collective.h"
 #include "nn_worker/collective/in_memory_rendezvous_store.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/metrics/testing/scored_pass.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 namespace {
@@ -44,10 +45,15 @@ void PrintRow(const char* name, int ranks, size_t samples, std::unique_ptr<PassM
   pass.ranks = Connect(ranks);
   const PassCost cost = Run(pass);
   const double value = cost.values.has_auc() ? cost.values.auc() : cost.values.gauc_by_samples();
-  std::printf(
-      "{\"metric\":\"%s\",\"ranks\":%d,\"samples\":%zu,\"bytes_a_sample\":%.1f,\"seconds\":%.2f,"
-      "\"value\":%.17g,\"cpu\":\"%s\"}\n",
-      name, ranks, samples, cost.bytes_a_sample, cost.seconds, value, CpuName().c_str());
+  PassLine line;
+  line.set_metric(name);
+  line.set_ranks(ranks);
+  line.set_samples(samples);
+  line.set_bytes_a_sample(cost.bytes_a_sample);
+  line.set_seconds(cost.seconds);
+  line.set_value(value);
+  line.set_cpu(CpuName());
+  PrintJson(line, kShortestNumbers);
 }
 
 void Main(size_t samples) {

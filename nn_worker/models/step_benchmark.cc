@@ -36,12 +36,15 @@
 #include "common/base/cpu_name.h"
 #include "common/base/status_macros.h"
 #include "common/flags/flags.h"
+#include "common/json/json.h"
+#include "common/testing/measure.h"
 #include "common/thread/clock.h"
 #include "nn_worker/backend/device/device_backend.h"
 #include "nn_worker/backend/device/device_factory.h"
 #include "nn_worker/device/metered_device.h"
 #include "nn_worker/models/model_step.h"
 #include "nn_worker/models/zoo.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 namespace {
@@ -113,11 +116,6 @@ ModelConfig ModelNamed(const std::string& name) {
     for (const int units : kDlrmTop) layer.mutable_mlp()->add_units(units);
   }
   return model;
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 // Runs steps and waits for the last of them by an event.
@@ -198,18 +196,23 @@ absl::Status Measure(const Configuration& configuration, const Flags& flags) {
                                             configuration.batch, " in ", precision, " is ", loss));
   }
   const double rate = Median(rates);
-  std::printf(
-      "{\"benchmark\": \"step\", \"device\": \"%s\", \"model\": \"%s\", "
-      "\"batch\": %lld, \"precision\": \"%s\", \"capture\": %s, \"samples_per_second\": %.0f, "
-      "\"us_per_step\": %.1f, \"windows\": %zu, \"graph_launches\": %lld, \"first_loss\": %.5f, "
-      "\"loss\": %.5f, \"rows\": %lld, \"device_memory_bytes\": %lld, \"cpu\": \"%s\"}\n",
-      room.device.c_str(), configuration.model.c_str(), static_cast<long long>(configuration.batch),
-      precision.c_str(), flags.captures() ? "true" : "false", rate,
-      1e6 * static_cast<double>(configuration.batch) / rate, rates.size(),
-      static_cast<long long>(step->graph_launches()), first_loss, loss,
-      static_cast<long long>(step->num_rows()),
-      static_cast<long long>(backend_options.meter->Read().peak_bytes), CpuName().c_str());
-  std::fflush(stdout);
+  StepLine line;
+  line.set_benchmark("step");
+  line.set_device(room.device);
+  line.set_model(configuration.model);
+  line.set_batch(configuration.batch);
+  line.set_precision(precision);
+  line.set_capture(flags.captures());
+  line.set_samples_per_second(rate);
+  line.set_us_per_step(1e6 * static_cast<double>(configuration.batch) / rate);
+  line.set_windows(rates.size());
+  line.set_graph_launches(step->graph_launches());
+  line.set_first_loss(first_loss);
+  line.set_loss(loss);
+  line.set_rows(step->num_rows());
+  line.set_device_memory_bytes(backend_options.meter->Read().peak_bytes);
+  line.set_cpu(CpuName());
+  PrintJson(line);
   return absl::OkStatus();
 }
 

@@ -431,40 +431,5 @@ TEST(RankEngineEvaluationTest, ARunThatOnlyScoresMakesNoStep) {
   EXPECT_EQ(cluster.results[0].test().samples(), 9u);
 }
 
-// FakeCluster checks staleness, order and visibility while the seed varies everything else.
-class RankEngineRandomTest : public testing::TestWithParam<bool> {};
-
-TEST_P(RankEngineRandomTest, TrainsEveryPartOnceOnABadNetwork) {
-  const bool ordered = GetParam();
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
-    SCOPED_TRACE(absl::StrCat("seed ", seed));
-    DrawnJob job(seed, ordered);
-    job.options.timeouts.attempt_timeout_ms = 1000;
-    job.options.timeouts.hold_ms = 500;
-    // A series of lost attempts does not mean that a peer is dead here.
-    job.options.timeouts.silence_timeout_ms = 1000000;
-    job.options.checkpoint.set_every_steps(static_cast<int64_t>(job.Below(5)));
-    job.network.loss = .05;
-    job.network.repeat = .05;
-    job.network.max_delay_us = job.Below(2) == 0 ? 1000 : 200000;
-    FakeCluster cluster(job.options, job.num_workers, job.network);
-    const size_t parts = job.PutParts(&cluster);
-    ASSERT_TRUE(cluster.StartAndRun());
-    ASSERT_TRUE(cluster.failures.empty()) << cluster.failures[0];
-    EXPECT_EQ(cluster.pushes.size(), parts);
-    const std::multiset<std::string> pushed = cluster.PushedParts();
-    EXPECT_EQ(std::set<std::string>(pushed.begin(), pushed.end()).size(), parts);
-    EXPECT_EQ(cluster.CountedSteps(), Numbers(cluster.results[0].steps()));
-    EXPECT_EQ(cluster.results[0].test().samples(), 5u);
-    for (const RunResult& result : cluster.results) {
-      EXPECT_EQ(result.steps(), cluster.results[0].steps());
-      EXPECT_EQ(result.samples(), parts);
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Modes, RankEngineRandomTest, testing::Bool(),
-                         [](const auto& param) { return param.param ? "Sync" : "Hybrid"; });
-
 }  // namespace
 }  // namespace satrap

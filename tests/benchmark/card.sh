@@ -117,8 +117,8 @@ rates = collections.defaultdict(list)
 folder = sys.argv[1]
 for path in glob.glob(folder + "/step_*.txt") + glob.glob(folder + "/peer_*_*_*.txt"):
     for line in open(path, errors="replace"):
-        if line.startswith('{"benchmark": "step"'):
-            f = json.loads(line)
+        f = json.loads(line) if line.startswith('{"benchmark":') else {}
+        if f.get("benchmark") == "step":
             configuration = f["model"], f["batch"], f["precision"]
             rates[configuration, f.get("compile", "Satrap")].append(f["samples_per_second"])
 medians = {key: statistics.median(values) for key, values in rates.items()}

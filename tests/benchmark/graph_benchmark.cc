@@ -8,11 +8,6 @@
 // of 5 steps. A step includes filling the inputs: each embedding is copied from a buffer of rows,
 // as in training.
 
-#include <time.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -20,10 +15,13 @@
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
 #include "common/flags/flags.h"
+#include "common/json/json.h"
 #include "common/numeric/random.h"
+#include "common/testing/measure.h"
 #include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 namespace {
@@ -87,17 +85,6 @@ void FillInputs(const std::vector<float>& rows, int64_t batch, Backend* backend,
   }
 }
 
-double SecondsNow() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Processor time of all threads; on a shared machine it says more than elapsed time.
-double CpuSeconds() {
-  timespec now;
-  CHECK(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 void Run(const Shape& shape, int threads) {
   const std::unique_ptr<Backend> backend = NewCpuBackend(threads);
   const auto collectives = NewLocalCollectives(1);
@@ -126,22 +113,24 @@ void Run(const Shape& shape, int threads) {
   for (int i = 0; i < 5; ++i) train();
   std::vector<double> rates;
   const int64_t first_step = step;
-  const double cpu_begin = CpuSeconds();
-  for (const double end = SecondsNow() + shape.seconds; SecondsNow() < end;) {
-    const double start = SecondsNow();
+  const double cpu_begin = ProcessCpuSeconds();
+  for (const double end = WallSeconds() + shape.seconds; WallSeconds() < end;) {
+    const double start = WallSeconds();
     for (int i = 0; i < 5; ++i) train();
-    rates.push_back(5 * shape.batch / (SecondsNow() - start));
+    rates.push_back(5 * shape.batch / (WallSeconds() - start));
   }
-  const double cpu_us =
-      1e6 * (CpuSeconds() - cpu_begin) / static_cast<double>((step - first_step) * shape.batch);
-  std::sort(rates.begin(), rates.end());
-  const double median = rates[rates.size() / 2];
+  const double cpu_us = 1e6 * (ProcessCpuSeconds() - cpu_begin) /
+                        static_cast<double>((step - first_step) * shape.batch);
   const LossSums loss = (*network)->ReadLoss();
-  std::printf(
-      "{\"benchmark\": \"graph\", \"threads\": %d, \"batch\": %lld, \"samples_per_second\": %.0f, "
-      "\"cpu_us_per_sample\": %.2f, \"loss\": %.4f, \"cpu\": \"%s\"}\n",
-      threads, static_cast<long long>(shape.batch), median, cpu_us, loss.loss / loss.weight,
-      CpuName().c_str());
+  GraphLine line;
+  line.set_benchmark("graph");
+  line.set_threads(threads);
+  line.set_batch(shape.batch);
+  line.set_samples_per_second(Median(rates));
+  line.set_cpu_us_per_sample(cpu_us);
+  line.set_loss(loss.loss / loss.weight);
+  line.set_cpu(CpuName());
+  PrintJson(line);
 }
 
 }  // namespace

@@ -16,10 +16,8 @@
 
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -32,10 +30,13 @@
 #include "common/checkpoint/run_log.h"
 #include "common/config/job_config.h"
 #include "common/flags/flags.h"
+#include "common/json/json.h"
+#include "common/testing/measure.h"
 #include "common/thread/clock.h"
 #include "deploy/cli/show/run_state.h"
 #include "deploy/coordinator/claim/generation_claim.h"
 #include "deploy/launcher/process/run_progress.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 namespace {
@@ -87,13 +88,6 @@ void MakeLog(const JobConfig& job, uint64_t entries) {
   }
 }
 
-template <typename Work>
-double SecondsOf(Work work) {
-  const int64_t begin_ms = MonotonicMs();
-  work();
-  return static_cast<double>(MonotonicMs() - begin_ms) * 1e-3;
-}
-
 void Measure(const char* log, const JobConfig& job) {
   const std::string& run_dir = job.run_dir();
   int64_t files = 0;
@@ -105,8 +99,8 @@ void Measure(const char* log, const JobConfig& job) {
     bytes += int64_t{status.st_blocks} * 512;
   }
   const double status_seconds =
-      SecondsOf([&] { CHECK_OK(EndedRunText(run_dir, 1767225600000).status()); });
-  const double stop_seconds = SecondsOf([&] {
+      WallSecondsOf([&] { CHECK_OK(EndedRunText(run_dir, 1767225600000).status()); });
+  const double stop_seconds = WallSecondsOf([&] {
     const auto progress = ReadRunProgress(run_dir);
     CHECK_OK(progress.status());
     CHECK(!ResumeText(run_dir, *progress, run_dir).empty());
@@ -118,13 +112,17 @@ void Measure(const char* log, const JobConfig& job) {
   request.unix_ms = 1767225600000;
   request.ended.set_text("embedding_ps 0 was killed");
   const double claim_seconds =
-      SecondsOf([&] { CHECK_OK(ClaimGeneration(request, DiskFileSystem()).status()); });
-  printf(
-      "{\"benchmark\": \"log\", \"cpu\": \"%s\", \"log\": \"%s\", \"files\": %lld, "
-      "\"bytes\": %lld, \"status_seconds\": %.3f, \"stop_seconds\": %.3f, "
-      "\"claim_seconds\": %.3f}\n",
-      CpuName().c_str(), log, static_cast<long long>(files), static_cast<long long>(bytes),
-      status_seconds, stop_seconds, claim_seconds);
+      WallSecondsOf([&] { CHECK_OK(ClaimGeneration(request, DiskFileSystem()).status()); });
+  LogLine line;
+  line.set_benchmark("log");
+  line.set_cpu(CpuName());
+  line.set_log(log);
+  line.set_files(files);
+  line.set_bytes(bytes);
+  line.set_status_seconds(status_seconds);
+  line.set_stop_seconds(stop_seconds);
+  line.set_claim_seconds(claim_seconds);
+  PrintJson(line);
 }
 
 int Run(int argc, char** argv) {

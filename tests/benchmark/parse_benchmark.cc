@@ -17,7 +17,6 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -28,8 +27,11 @@
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
 #include "common/flags/flags.h"
+#include "common/json/json.h"
+#include "common/testing/measure.h"
 #include "data_loader/batch/batch_maker.h"
 #include "data_loader/source/byte_source.h"
+#include "proto/benchmark.pb.h"
 #include "tests/benchmark/parse_work.h"
 
 namespace satrap {
@@ -66,11 +68,11 @@ void Run(ParseFormat format, const std::string& format_name, int rows, int passe
   const uint32_t splits = static_cast<uint32_t>((*spec)->splits.size());
   std::vector<double> rates, cpu_rates, probe_rates;
   for (int pass = 0; pass <= passes; ++pass) {
-    const double cpu_start = CpuSeconds();
-    const double seconds = WallSeconds(
+    const double cpu_start = ProcessCpuSeconds();
+    const double seconds = WallSecondsOf(
         [&] { CHECK(MakeAllBatches(maker.get(), splits, static_cast<uint32_t>(pass)) == rows); });
-    const double cpu_seconds = CpuSeconds() - cpu_start;
-    const double probe_seconds = WallSeconds([&] { CHECK(CountLines(path) == rows); });
+    const double cpu_seconds = ProcessCpuSeconds() - cpu_start;
+    const double probe_seconds = WallSecondsOf([&] { CHECK(CountLines(path) == rows); });
     if (pass == 0) continue;  // warms caches up
     rates.push_back(megabytes / seconds);
     cpu_rates.push_back(megabytes / cpu_seconds);
@@ -79,12 +81,19 @@ void Run(ParseFormat format, const std::string& format_name, int rows, int passe
   CHECK(progress.quarantined() == 0);
   const double rate = Median(rates);
   const double probe = Median(probe_rates);
-  std::printf(
-      "{\"benchmark\":\"parse\",\"format\":\"%s\",\"mb_per_s\":%.1f,\"mb_per_cpu_s\":%.1f,"
-      "\"records_per_s\":%.0f,\"probe_mb_per_s\":%.1f,\"ratio\":%.4f,\"rows\":%d,"
-      "\"bytes_per_row\":%.1f,\"passes\":%d,\"cpu\":\"%s\"}\n",
-      format_name.c_str(), rate, Median(cpu_rates), rate / megabytes * rows, probe, rate / probe,
-      rows, megabytes * 1e6 / rows, passes, CpuName().c_str());
+  ParseLine line;
+  line.set_benchmark("parse");
+  line.set_format(format_name);
+  line.set_mb_per_s(rate);
+  line.set_mb_per_cpu_s(Median(cpu_rates));
+  line.set_records_per_s(rate / megabytes * rows);
+  line.set_probe_mb_per_s(probe);
+  line.set_ratio(rate / probe);
+  line.set_rows(rows);
+  line.set_bytes_per_row(megabytes * 1e6 / rows);
+  line.set_passes(passes);
+  line.set_cpu(CpuName());
+  PrintJson(line);
 }
 
 }  // namespace

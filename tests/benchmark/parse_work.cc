@@ -1,9 +1,5 @@
 #include "tests/benchmark/parse_work.h"
 
-#include <time.h>
-
-#include <algorithm>
-#include <chrono>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
@@ -82,23 +78,6 @@ JobConfig ParseJob(ParseFormat format) {
   }
   for (int i = 1; i <= 26; ++i) data->add_features()->set_name(absl::StrCat("C", i));
   return job;
-}
-
-double WallSeconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double CpuSeconds() {
-  timespec now;
-  CHECK(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 int64_t MakeAllBatches(BatchMaker* maker, uint32_t num_splits, uint32_t epoch,

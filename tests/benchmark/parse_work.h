@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "data_loader/batch/batch_maker.h"
 #include "proto/job.pb.h"
@@ -27,13 +26,6 @@ JobConfig ParseJob(ParseFormat format);
 // `first`, if there is one, is called before the samples of the first batch are counted.
 int64_t MakeAllBatches(BatchMaker* maker, uint32_t num_splits, uint32_t epoch,
                        const std::function<void()>& first = nullptr);
-
-// Seconds of wall time that `work` takes.
-double WallSeconds(const std::function<void()>& work);
-// Processor time of this process so far.
-double CpuSeconds();
-// The middle value, or the higher of the two middle ones. REQUIRES: not empty
-double Median(std::vector<double> values);
 
 }  // namespace satrap
 

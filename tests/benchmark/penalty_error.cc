@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +15,9 @@
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
 #include "common/flags/flags.h"
+#include "common/json/json.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 namespace {
@@ -70,11 +71,14 @@ void Run(const Flags& flags, float start) {
     const auto error = [&](float got) {
       return std::abs((start - got) - wanted) / std::abs(wanted);
     };
-    std::printf(
-        "{\"steps\": %lld, \"start\": %g, \"penalty\": %.6f, \"error\": %.3g, "
-        "\"error_of_one_f32_sum\": %.3g, \"cpu\": \"%s\"}\n",
-        static_cast<long long>(step + 1), start, wanted, error(value), error(before.value),
-        CpuName().c_str());
+    PenaltyLine line;
+    line.set_steps(step + 1);
+    line.set_start(start);
+    line.set_penalty(wanted);
+    line.set_error(error(value));
+    line.set_error_of_one_f32_sum(error(before.value));
+    line.set_cpu(CpuName());
+    PrintJson(line);
   }
 }
 

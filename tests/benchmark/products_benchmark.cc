@@ -10,10 +10,6 @@
 // time of all threads. `./satrap bench deepfm` runs this after the training that it measures and
 // reads `threads` and the two figures, so their names and their order are fixed.
 
-#include <time.h>
-
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <vector>
@@ -23,6 +19,7 @@
 #include "common/config/job_config.h"
 #include "common/json/json.h"
 #include "common/numeric/random.h"
+#include "common/testing/measure.h"
 #include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/cpu/cpu_half_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
@@ -83,17 +80,6 @@ Tensor RandomWeights(Backend* backend, DType dtype, int64_t rows, int64_t cols) 
   return RandomTensor(backend, dtype, 1, rows * cols).Reshaped(rows, cols);
 }
 
-double SecondsNow() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Processor time of all threads of the process.
-double CpuSeconds() {
-  timespec now;
-  CHECK(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 void Measure(const std::vector<Product>& products, NnWorkerConfig::Precision precision,
              int64_t batch, int threads) {
   const DType dtype = DTypeOf(precision);
@@ -114,23 +100,22 @@ void Measure(const std::vector<Product>& products, NnWorkerConfig::Precision pre
     args.push_back(arg);
   }
   const auto pass = [&] {
-    const double start = SecondsNow();
+    const double start = WallSeconds();
     for (const LinearGradArgs& arg : args) {
       backend->Linear(arg.x, arg.w, Tensor(), Activation::kLinear, arg.y);
     }
     for (size_t i = args.size(); i > 0; --i) backend->LinearGrad(args[i - 1]);
-    return SecondsNow() - start;
+    return WallSeconds() - start;
   };
   pass();  // warms up: oneDNN makes its kernels at their first use
   std::vector<double> seconds;
-  const double cpu_start = CpuSeconds();
-  for (const double end = SecondsNow() + kSeconds; seconds.empty() || SecondsNow() < end;) {
+  const double cpu_start = ProcessCpuSeconds();
+  for (const double end = WallSeconds() + kSeconds; seconds.empty() || WallSeconds() < end;) {
     seconds.push_back(pass());
   }
-  const double cpu_us = 1e6 * (CpuSeconds() - cpu_start) /
+  const double cpu_us = 1e6 * (ProcessCpuSeconds() - cpu_start) /
                         static_cast<double>(static_cast<int64_t>(seconds.size()) * batch);
-  std::sort(seconds.begin(), seconds.end());
-  const double rate = static_cast<double>(batch) / seconds[seconds.size() / 2];
+  const double rate = static_cast<double>(batch) / Median(seconds);
   ProductsLine line;
   line.set_benchmark("products");
   line.set_threads(threads);

@@ -14,12 +14,9 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -29,15 +26,17 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
 #include "common/base/process_memory.h"
 #include "common/flags/flags.h"
+#include "common/json/json.h"
 #include "common/rpc/endpoints.h"
 #include "common/rpc/grpc_channel.h"
 #include "common/rpc/grpc_server.h"
+#include "common/testing/measure.h"
 #include "common/thread/mutex.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap::rpc {
 namespace {
@@ -54,14 +53,6 @@ using Clock = std::chrono::steady_clock;
 // Starts one call and runs the given task when it has succeeded.
 using Caller = std::function<void(std::function<void()>)>;
 
-// Processor time of client and server together, which are threads of this process.
-double ProcessorSeconds() {
-  rusage usage;
-  CHECK(::getrusage(RUSAGE_SELF, &usage) == 0);
-  return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
-         1e-6 * (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
-
 struct Rate {
   double mib_per_s;
   double core_us_per_call;
@@ -75,7 +66,7 @@ Rate MeasureRate(const Caller& call, int in_flight, double seconds) {
     int64_t calls = 0;
     int open = 0;
   } state;
-  const double start_processor_s = ProcessorSeconds();
+  const double start_processor_s = ProcessUsageSeconds();
   const auto start = Clock::now();
   const auto end = start + std::chrono::duration<double>(seconds);
   std::function<void()> done = [&] {
@@ -95,7 +86,7 @@ Rate MeasureRate(const Caller& call, int in_flight, double seconds) {
   while (state.open > 0) state.all_done.Wait(&state.mutex);
   const std::chrono::duration<double> elapsed = Clock::now() - start;
   return {state.calls * (kAnswerBytes / kMebibyte) / elapsed.count(),
-          1e6 * (ProcessorSeconds() - start_processor_s) / state.calls};
+          1e6 * (ProcessUsageSeconds() - start_processor_s) / state.calls};
 }
 
 class AnswerSource final : public Handler {
@@ -217,12 +208,7 @@ class Pairs {
   Buffer request_;
 };
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-std::string RunCase(const std::string& address_kind, Pairs* pairs, int in_flight, double seconds) {
+RpcLine::Case RunCase(const char* address_kind, Pairs* pairs, int in_flight, double seconds) {
   const Caller callers[] = {pairs->satrap(), pairs->raw()};
   std::vector<double> mib_per_s[2];
   std::vector<double> core_us[2];
@@ -242,30 +228,36 @@ std::string RunCase(const std::string& address_kind, Pairs* pairs, int in_flight
     ratio.push_back(rates[0].mib_per_s / rates[1].mib_per_s);
     core_ratio.push_back(rates[1].core_us_per_call / rates[0].core_us_per_call);
   }
-  return absl::StrFormat(
-      R"({"address":"%s","in_flight":%d,"satrap_mib_per_s":%.0f,"raw_mib_per_s":%.0f,)"
-      R"("ratio":%.3f,"satrap_core_us":%.0f,"raw_core_us":%.0f,"core_ratio":%.3f})",
-      address_kind, in_flight, Median(mib_per_s[0]), Median(mib_per_s[1]), Median(ratio),
-      Median(core_us[0]), Median(core_us[1]), Median(core_ratio));
+  RpcLine::Case line;
+  line.set_address(address_kind);
+  line.set_in_flight(in_flight);
+  line.set_satrap_mib_per_s(Median(mib_per_s[0]));
+  line.set_raw_mib_per_s(Median(mib_per_s[1]));
+  line.set_ratio(Median(ratio));
+  line.set_satrap_core_us(Median(core_us[0]));
+  line.set_raw_core_us(Median(core_us[1]));
+  line.set_core_ratio(Median(core_ratio));
+  return line;
 }
 
 void Run(double seconds) {
   std::string folder = std::filesystem::temp_directory_path() / "rpc_benchmark_XXXXXX";
   CHECK(::mkdtemp(folder.data()) != nullptr);
   const std::string prefix = absl::StrFormat("unix:%s/", folder);
-  std::vector<std::string> cases;
+  RpcLine line;
+  line.set_benchmark("rpc");
+  line.set_answer_bytes(kAnswerBytes);
   {
     Pairs over_unix(prefix + "satrap", prefix + "raw");
     Pairs over_tcp("127.0.0.1:0", "127.0.0.1:0");
     for (const int in_flight : {1, 4}) {
-      cases.push_back(RunCase("unix", &over_unix, in_flight, seconds));
-      cases.push_back(RunCase("tcp", &over_tcp, in_flight, seconds));
+      *line.add_cases() = RunCase("unix", &over_unix, in_flight, seconds);
+      *line.add_cases() = RunCase("tcp", &over_tcp, in_flight, seconds);
     }
   }
   std::filesystem::remove_all(folder);
-  std::printf(R"({"benchmark":"rpc","answer_bytes":%zu,"cases":[%s],"cpu":"%s"})"
-              "\n",
-              kAnswerBytes, absl::StrJoin(cases, ",").c_str(), CpuName().c_str());
+  line.set_cpu(CpuName());
+  PrintJson(line);
 }
 
 }  // namespace

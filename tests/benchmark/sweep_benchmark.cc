@@ -8,10 +8,7 @@
 // L2 mode. With one thread times are the thread's processor time, so that other programs do not
 // count; with more they are those of a clock.
 
-#include <time.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -21,14 +18,17 @@
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
 #include "common/flags/flags.h"
+#include "common/json/json.h"
 #include "common/numeric/denormals.h"
 #include "common/numeric/hash.h"
+#include "common/testing/measure.h"
 #include "common/thread/clock.h"
 #include "common/thread/mutex.h"
 #include "common/thread/thread_pool_executor.h"
 #include "embedding_ps/table/embedding_table.h"
 #include "embedding_ps/table/page_block.h"
 #include "embedding_ps/table_sweep.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 namespace {
@@ -48,17 +48,6 @@ struct Flags {
     };
   }
 };
-
-double ThreadSecondsNow() {
-  timespec now;
-  CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
 std::unique_ptr<EmbeddingTable> NewTable(const Flags& flags, bool sgd, bool dense_l2) {
   TableConfig config;
@@ -108,30 +97,34 @@ class SweepBenchmark {
     for (int64_t i = 0; i < flags_.steps; ++i) {
       ++context.step;
       sweeps.push_back(Sweep(tables, context));
-      const double start = ThreadSecondsNow();
+      const double start = ThreadCpuSeconds();
       std::memcpy(to.data(), from.data(), bytes);
-      copies.push_back(ThreadSecondsNow() - start);
+      copies.push_back(ThreadCpuSeconds() - start);
       std::swap(from, to);
     }
-    std::printf(
-        "{\"benchmark\":\"sweep\",\"optimizer\":\"%s\",\"rows\":%lld,\"dim\":%lld,"
-        "\"row_bytes\":%zu,\"threads\":%lld,\"ms_per_step\":%.2f,\"probe_copy_ms\":%.2f,"
-        "\"ratio\":%.2f,\"cpu\":\"%s\"}\n",
-        name, static_cast<long long>(tables[0]->rows()), static_cast<long long>(flags_.dim),
-        tables[0]->layout().stride_bytes(), static_cast<long long>(flags_.threads),
-        1e3 * Median(sweeps), 1e3 * Median(copies), Median(sweeps) / Median(copies),
-        CpuName().c_str());
+    SweepLine line;
+    line.set_benchmark("sweep");
+    line.set_optimizer(name);
+    line.set_rows(tables[0]->rows());
+    line.set_dim(flags_.dim);
+    line.set_row_bytes(tables[0]->layout().stride_bytes());
+    line.set_threads(flags_.threads);
+    line.set_ms_per_step(1e3 * Median(sweeps));
+    line.set_probe_copy_ms(1e3 * Median(copies));
+    line.set_ratio(Median(sweeps) / Median(copies));
+    line.set_cpu(CpuName());
+    PrintJson(line);
   }
 
  private:
   double Sweep(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
                const StepContext& context) {
     if (flags_.threads == 1) {
-      const double start = ThreadSecondsNow();
+      const double start = ThreadCpuSeconds();
       for (int shard = 0; shard < tables[0]->num_shards(); ++shard) {
         tables[0]->SweepShard(shard, context);
       }
-      return ThreadSecondsNow() - start;
+      return ThreadCpuSeconds() - start;
     }
     const int64_t start_us = MonotonicUs();
     Mutex mutex;

@@ -19,11 +19,8 @@
 // Files are written below `folder` and removed. With --cuts=0 these two lines are left out.
 
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <time.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -34,15 +31,19 @@
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
 #include "common/checkpoint/manifest.h"
+#include "common/file/testing/forwarding_file_system.h"
 #include "common/flags/flags.h"
+#include "common/json/json.h"
 #include "common/numeric/crc32c.h"
 #include "common/numeric/hash.h"
 #include "common/numeric/random.h"
+#include "common/testing/measure.h"
 #include "common/thread/clock.h"
 #include "common/thread/executor.h"
 #include "embedding_ps/checkpoint/cut_writer.h"
 #include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/table/embedding_table.h"
+#include "proto/benchmark.pb.h"
 #include "tests/benchmark/table_probe.h"
 
 namespace satrap {
@@ -69,28 +70,6 @@ struct Flags {
 };
 
 constexpr float kLearningRate = 0.01f;
-
-// Processor time of this thread, so that other processes on the core do not count.
-double SecondsNow() {
-  timespec now;
-  CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-// As SecondsNow, for the whole process, the kernel's share included.
-double ProcessSecondsNow() {
-  rusage usage;
-  CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
 TableConfig Config(bool linear) {
   TableConfig config;
@@ -123,45 +102,21 @@ class OwnThread final : public Executor {
 };
 
 // The machine's own file system without syncs, which take time of the disk, not of the processor.
-class UnsyncedFiles final : public FileSystem {
+class UnsyncedFiles final : public ForwardingFileSystem {
  public:
-  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    return disk_->Open(path);
-  }
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    auto file = disk_->Create(path);
+    auto file = disk()->Create(path);
     if (!file.ok()) return file.status();
     return std::make_unique<File>(*std::move(file));
-  }
-  absl::Status Rename(const std::string& from, const std::string& to) override {
-    return disk_->Rename(from, to);
-  }
-  absl::Status HardLink(const std::string& from, const std::string& to) override {
-    return disk_->HardLink(from, to);
-  }
-  absl::Status CreateLink(const std::string& target, const std::string& path) override {
-    return disk_->CreateLink(target, path);
-  }
-  absl::Status CreateFolders(const std::string& path) override {
-    return disk_->CreateFolders(path);
-  }
-  absl::Status Remove(const std::string& path) override { return disk_->Remove(path); }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
-    return disk_->List(folder);
   }
   absl::Status SyncFolder(const std::string&) override { return absl::OkStatus(); }
 
  private:
-  class File final : public WritableFile {
+  class File final : public ForwardingFile {
    public:
-    explicit File(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
-    absl::Status Append(absl::string_view bytes) override { return file_->Append(bytes); }
+    using ForwardingFile::ForwardingFile;
     absl::Status Sync() override { return absl::OkStatus(); }
-
-   private:
-    const std::unique_ptr<WritableFile> file_;
   };
-  FileSystem* const disk_ = DiskFileSystem();
 };
 
 class CutBenchmark {
@@ -200,12 +155,17 @@ class CutBenchmark {
       loaded_.reset();
     }
     const double write = Median(writes), load = Median(loads);
-    std::printf(
-        "{\"benchmark\":\"cut\",\"rows\":%lld,\"row_floats\":%zu,\"rows_written_per_second\":%.0f,"
-        "\"probe_writes_per_second\":%.0f,\"write_ratio\":%.3f,\"rows_loaded_per_second\":%.0f,"
-        "\"probe_reads_per_second\":%.0f,\"load_ratio\":%.3f}\n",
-        static_cast<long long>(table_->rows()), floats_, write, Median(probe_writes),
-        write / Median(probe_writes), load, Median(probe_reads), load / Median(probe_reads));
+    CutRatesLine line;
+    line.set_benchmark("cut");
+    line.set_rows(table_->rows());
+    line.set_row_floats(floats_);
+    line.set_rows_written_per_second(write);
+    line.set_probe_writes_per_second(Median(probe_writes));
+    line.set_write_ratio(write / Median(probe_writes));
+    line.set_rows_loaded_per_second(load);
+    line.set_probe_reads_per_second(Median(probe_reads));
+    line.set_load_ratio(load / Median(probe_reads));
+    PrintJson(line);
   }
 
  private:
@@ -214,9 +174,9 @@ class CutBenchmark {
 
   template <typename Call>
   double Rate(Call call) {
-    const double start = ProcessSecondsNow();
+    const double start = ProcessUsageSeconds();
     call();
-    return static_cast<double>(table_->rows()) / (ProcessSecondsNow() - start);
+    return static_cast<double>(table_->rows()) / (ProcessUsageSeconds() - start);
   }
 
   void Write() {
@@ -332,16 +292,24 @@ class TableBenchmark {
     }
     const double lookup = Median(table_lookups), bare_lookup = Median(probe_lookups);
     const double update = Median(table_updates), bare_update = Median(probe_updates);
-    std::printf(
-        "{\"benchmark\":\"table\",\"rows\":%lld,\"row_values\":%zu,\"call_keys\":%lld,"
-        "\"lookups_per_second\":%.0f,\"probe_lookups_per_second\":%.0f,\"lookup_ratio\":%.3f,"
-        "\"updates_per_second\":%.0f,\"probe_updates_per_second\":%.0f,\"update_ratio\":%.3f,"
-        "\"probe_ahead\":[%zu,%zu],\"inserts_per_second\":%.0f,\"bytes\":%lld,"
-        "\"overhead_bytes_per_row\":%.1f,\"cpu\":\"%s\"}\n",
-        static_cast<long long>(table_->rows()), row_values_,
-        static_cast<long long>(flags_.call_keys), lookup, bare_lookup, lookup / bare_lookup, update,
-        bare_update, update / bare_update, lookup_ahead, update_ahead, inserts_per_second_,
-        static_cast<long long>(table_->bytes()), OverheadBytesPerRow(), CpuName().c_str());
+    TableLine line;
+    line.set_benchmark("table");
+    line.set_rows(table_->rows());
+    line.set_row_values(row_values_);
+    line.set_call_keys(flags_.call_keys);
+    line.set_lookups_per_second(lookup);
+    line.set_probe_lookups_per_second(bare_lookup);
+    line.set_lookup_ratio(lookup / bare_lookup);
+    line.set_updates_per_second(update);
+    line.set_probe_updates_per_second(bare_update);
+    line.set_update_ratio(update / bare_update);
+    line.add_probe_ahead(lookup_ahead);
+    line.add_probe_ahead(update_ahead);
+    line.set_inserts_per_second(inserts_per_second_);
+    line.set_bytes(table_->bytes());
+    line.set_overhead_bytes_per_row(OverheadBytesPerRow());
+    line.set_cpu(CpuName());
+    PrintJson(line);
   }
 
   // Measures updates without a cut, then while a cut is under way that nobody reads, so that each
@@ -358,10 +326,11 @@ class TableBenchmark {
       CHECK(budget->rows() == flags_.call_keys) << budget->rows();
       table_->EndCut(cut);
     }
-    std::printf(
-        "{\"benchmark\":\"cut_updates\",\"updates_per_second\":%.0f,"
-        "\"copying_updates_per_second\":%.0f}\n",
-        Median(plain), Median(copying));
+    CutUpdatesLine line;
+    line.set_benchmark("cut_updates");
+    line.set_updates_per_second(Median(plain));
+    line.set_copying_updates_per_second(Median(copying));
+    PrintJson(line);
     CutBenchmark(flags_, table_.get(), keys_).Run();
   }
 
@@ -374,13 +343,13 @@ class TableBenchmark {
   }
 
   void FillTable() {
-    const double start = SecondsNow();
+    const double start = ThreadCpuSeconds();
     for (size_t at = 0; at < keys_.size(); at += flags_.call_keys) {
       const auto keys = absl::MakeConstSpan(keys_).subspan(at, flags_.call_keys);
       table_->Update(keys, absl::MakeConstSpan(gradients_).first(keys.size() * row_values_), {},
                      StepContext());
     }
-    inserts_per_second_ = static_cast<double>(keys_.size()) / (SecondsNow() - start);
+    inserts_per_second_ = static_cast<double>(keys_.size()) / (ThreadCpuSeconds() - start);
   }
 
   // What is neither values nor optimizer state: index, metadata, and the unused end of the last
@@ -399,9 +368,9 @@ class TableBenchmark {
     const size_t stride = keys_.size() / keys.size();
     for (size_t k = 0; k < keys.size(); ++k) keys[k] = keys_[k * stride + random_.Below(stride)];
     for (size_t k = keys.size() - 1; k > 0; --k) std::swap(keys[k], keys[random_.Below(k + 1)]);
-    const double start = SecondsNow();
+    const double start = ThreadCpuSeconds();
     call(keys);
-    return static_cast<double>(keys.size()) / (SecondsNow() - start);
+    return static_cast<double>(keys.size()) / (ThreadCpuSeconds() - start);
   }
 
   double ProbeLookup(size_t ahead) {

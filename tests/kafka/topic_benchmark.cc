@@ -20,7 +20,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -34,11 +33,14 @@
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
 #include "common/flags/flags.h"
+#include "common/json/json.h"
 #include "common/kafka/partition_reader.h"
 #include "common/kafka/producer.h"
+#include "common/testing/measure.h"
 #include "common/thread/clock.h"
 #include "data_loader/batch/batch_maker.h"
 #include "data_loader/kafka/topic_batch_maker.h"
+#include "proto/benchmark.pb.h"
 #include "tests/benchmark/parse_work.h"
 #include "tests/kafka/kafka_broker.h"
 
@@ -171,7 +173,7 @@ void Measure(const KafkaBroker& broker, const std::string& topic, const std::str
   TopicParser parser(topic_job, topic, messages);
   for (int round = 0; round <= options.rounds; ++round) {
     const auto epoch = static_cast<uint32_t>(round);
-    const double file_seconds = WallSeconds([&] {
+    const double file_seconds = WallSecondsOf([&] {
       CHECK(MakeAllBatches(file.get(), static_cast<uint32_t>((*spec)->splits.size()), epoch) ==
             options.rows);
     });
@@ -180,17 +182,17 @@ void Measure(const KafkaBroker& broker, const std::string& topic, const std::str
     double first_cpu = 0;
     const int64_t samples = parser.ParseAll(epoch, [&] {
       first_us = MonotonicUs();
-      first_cpu = CpuSeconds();
+      first_cpu = ProcessCpuSeconds();
     });
     CHECK(samples == options.rows);
-    const double topic_cpu = CpuSeconds() - first_cpu;
+    const double topic_cpu = ProcessCpuSeconds() - first_cpu;
     const int64_t end_us = MonotonicUs();
     const double topic_seconds = static_cast<double>(end_us - begin_us) * 1e-6;
     const double parsing_seconds = static_cast<double>(end_us - first_us) * 1e-6;
     const double broker_start = CpuSecondsOf(broker.pid());
-    const double read_start = CpuSeconds();
+    const double read_start = ProcessCpuSeconds();
     ReadAll(*kafka, topic, messages);
-    const double read_cpu = CpuSeconds() - read_start;
+    const double read_cpu = ProcessCpuSeconds() - read_start;
     const double broker_cpu = CpuSecondsOf(broker.pid()) - broker_start;
     if (round == 0) continue;  // warms caches and the broker up
     rates->file.push_back(megabytes / file_seconds);
@@ -215,14 +217,21 @@ int Run(const Options& options) {
   Measure(*broker, topic, path, options, messages, &rates);
   const double file = Median(rates.file);
   const double topic_rate = Median(rates.topic);
-  std::printf(
-      "{\"benchmark\":\"kafka\",\"lines_per_message\":%d,\"queue_mib\":%d,\"messages\":%ld,"
-      "\"file_mb_per_s\":%.1f,\"topic_mb_per_s\":%.1f,\"ratio\":%.3f,\"start_s\":%.3f,"
-      "\"busy\":%.3f,\"read_us_per_message\":%.3f,\"broker_us_per_message\":%.3f,\"rounds\":%d,"
-      "\"cpu\":\"%s\"}\n",
-      options.lines_per_message, options.queue_mib, messages, file, topic_rate, topic_rate / file,
-      Median(rates.start), Median(rates.busy), Median(rates.read_us), Median(rates.broker_us),
-      options.rounds, CpuName().c_str());
+  TopicLine line;
+  line.set_benchmark("kafka");
+  line.set_lines_per_message(options.lines_per_message);
+  line.set_queue_mib(options.queue_mib);
+  line.set_messages(messages);
+  line.set_file_mb_per_s(file);
+  line.set_topic_mb_per_s(topic_rate);
+  line.set_ratio(topic_rate / file);
+  line.set_start_s(Median(rates.start));
+  line.set_busy(Median(rates.busy));
+  line.set_read_us_per_message(Median(rates.read_us));
+  line.set_broker_us_per_message(Median(rates.broker_us));
+  line.set_rounds(options.rounds);
+  line.set_cpu(CpuName());
+  PrintJson(line);
   return 0;
 }
 

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/chunk/chunked_channel.h"
 #include "common/chunk/chunked_handler.h"
-#include "tests/simulation/plants/sim_plants_chunks.h"
 
 namespace satrap::simulation {
 namespace {
@@ -18,6 +17,7 @@ constexpr int64_t kStartingHeartbeatMs = 20;
 constexpr int64_t kLargestMessageBytes = 8192;
 // Longer than an attempt waits for a chunk, so that a standstill alone gives a transfer up.
 constexpr int64_t kChunkDeadlineUs = 150 * 1000;
+constexpr int64_t kNever = int64_t{1} << 50;
 // Longer than a call without room pauses between two attempts.
 constexpr int64_t kTurnUs = 3 * 1000 * 1000;
 
@@ -152,31 +152,29 @@ rpc::Channel* SimCrew::ConnectToPeer(SimNetwork::Address to, SimProcess* from) {
   options.memory = ChunkMemoryOf(from);
   options.first_transfer = FirstTransfer();
   options.clock = from;
-  channels_.push_back(std::make_unique<rpc::ChunkedChannel>(
-      PlantBelowChunks(surroundings_.planting->plant(), surroundings_.network->Connect(to, from)),
-      options));
+  std::unique_ptr<rpc::Channel> channel = surroundings_.network->Connect(to, from);
+  const Fault& fault = surroundings_.planting->fault();
+  if (fault.below_chunks != nullptr) channel = fault.below_chunks(std::move(channel));
+  channels_.push_back(std::make_unique<rpc::ChunkedChannel>(std::move(channel), options));
   return channels_.back().get();
 }
 
 void SimCrew::Serve(SimNetwork::Address address, SimProcess* process,
                     absl::Span<const rpc::Method> methods, rpc::Handler* handler) {
   if (surroundings_.max_message_bytes > 0) {
-    const Plant plant = surroundings_.planting->plant();
-    const auto passage = std::make_shared<ChunkPassage>();
-    const auto plant_in = [&](std::unique_ptr<rpc::Handler> planted) {
-      if (planted != nullptr) handler = Keep(std::move(planted));
-    };
-    plant_in(NewPlantBehindChunks(plant, handler, passage));
+    Planting* planting = surroundings_.planting;
+    const auto in_chunk = std::make_shared<bool>(false);
     rpc::ChunkedHandler::Options options;
     options.limits = {surroundings_.max_message_bytes, kLargestMessageBytes};
     options.envelope = envelope_;
     options.name = process->name();
     options.memory = ChunkMemoryOf(process);
     options.answer_bytes = kLargestMessageBytes;
-    options.deadline_us = PlantedChunkDeadlineUs(plant, kChunkDeadlineUs);
+    options.deadline_us = planting->fault().chunks_kept ? kNever : kChunkDeadlineUs;
     options.first_transfer = FirstTransfer();
+    handler = planting->AfterChunks(handler, in_chunk);
     handler = Keep(std::make_unique<rpc::ChunkedHandler>(handler, methods, process, options));
-    plant_in(NewPlantBeforeChunks(plant, handler, passage));
+    handler = planting->BeforeChunks(handler, in_chunk);
   }
   surroundings_.network->Listen(address, process, handler);
 }

@@ -31,7 +31,7 @@ bool Search(const Fault& fault, uint64_t last_seed, Progress* progress) {
     if (!IsLookedForIn(fault, shape)) continue;
     progress->seed = seed;
     const DeathPlan deaths = fault.with_deaths ? DeathPlan::Draw(seed) : DeathPlan();
-    const WorldResult result = RunWorld(shape, fault.plant, {}, deaths);
+    const WorldResult result = RunWorld(shape, &fault, {}, deaths);
     if (result.violations.empty()) continue;
     std::snprintf(progress->finding, sizeof(progress->finding), "%s", result.violations[0].c_str());
     return true;

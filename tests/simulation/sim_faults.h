@@ -1,4 +1,4 @@
-// Looks for the first seed whose world shows a planted fault (sim_plants.h).
+// Looks for the first seed whose world shows a planted fault (sim_fault.h).
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_FAULTS_H_
 #define SATRAP_TESTS_SIMULATION_SIM_FAULTS_H_

@@ -129,17 +129,4 @@ void CheckLedger(const WorldShape& shape, const LedgerState& ledger, const SimTr
   }
 }
 
-OtherLines OtherLinesOfTrainFiles(const WorldShape& shape) {
-  OtherLines lines;
-  for (size_t split = 0; split < shape.split_rows[TRAIN_STREAM].size(); ++split) {
-    ++lines.empty_lines;  // the first of each file
-    for (int row = 0; row < shape.split_rows[TRAIN_STREAM][split]; ++row) {
-      const uint64_t id = MakeSample(shape, TRAIN_STREAM, static_cast<int>(split), row).id;
-      lines.bad_records += IsAfterBadRecord(id) ? 1 : 0;
-      lines.empty_lines += IsAfterEmptyLine(id) ? 1 : 0;
-    }
-  }
-  return lines;
-}
-
 }  // namespace satrap::simulation

@@ -30,14 +30,6 @@ std::set<uint64_t> SamplesOfLedger(const WorldShape& shape, const EpochLedger& e
 void CheckLedger(const WorldShape& shape, const LedgerState& ledger, const SimTraining::Seen& seen,
                  const std::function<void(std::string)>& violated);
 
-// The lines of the train files that are no records. A run that has consumed an epoch reports them
-// once, however often it began again.
-struct OtherLines {
-  uint64_t bad_records = 0;
-  uint64_t empty_lines = 0;
-};
-OtherLines OtherLinesOfTrainFiles(const WorldShape& shape);
-
 }  // namespace satrap::simulation
 
 #endif  // SATRAP_TESTS_SIMULATION_SIM_LEDGER_H_

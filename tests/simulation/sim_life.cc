@@ -35,7 +35,7 @@ Life::Life(const Surroundings& surroundings, Start start)
       cut_(NameOfCut(start.claimed.cut_folder)),
       generation_(start.claimed.generation),
       from_(surroundings.history->StateOf(cut_)),
-      planting_(surroundings.plant, start.shape, surroundings.loop, surroundings.memory),
+      planting_(surroundings.fault, start.shape, surroundings.loop, surroundings.memory),
       crew_({surroundings.loop, surroundings.network, surroundings.addresses, surroundings.disk,
              &planting_, start.shape.max_message_bytes},
             start.number, generation_, job_, std::move(start.coordinator)),
@@ -184,7 +184,7 @@ void Life::MakeWorker(int i) {
       planting_.PositionOf(EMBEDDING_WORKER, crew_.SeatOf(EMBEDDING_WORKER, i).begin.position());
   options.kill_points = crew_.SeatOf(EMBEDDING_WORKER, i).kill_points.get();
   options.candidates = ItemsOf(shape_);
-  if (planting_.plant() == Plant::kCapacityPerWorker) {
+  if (planting_.fault().one_capacity) {
     options.ordered_capacity = StreamQueue::CapacityScope::kStream;
   }
   auto engine = EmbeddingWorkerEngine::Create(planting_.JobOf(EMBEDDING_WORKER, job_), options);

@@ -60,7 +60,7 @@ class Life {
     const SimAddresses* addresses = nullptr;
     SimDisk* disk = nullptr;
     History* history = nullptr;
-    Plant plant = Plant::kNone;
+    const Fault* fault = nullptr;  // planted, unless null
     LifeMemory* memory = nullptr;
     CoordinatorWatch::Events told;              // what this life's coordinator tells
     std::function<void()> cannot_begin;         // a rank finds that it cannot run its job

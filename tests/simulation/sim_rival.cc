@@ -1,56 +1,27 @@
 #include "tests/simulation/sim_rival.h"
 
-#include <vector>
-
 #include "absl/strings/str_cat.h"
+#include "common/file/testing/forwarding_file_system.h"
 
 namespace satrap::simulation {
 namespace {
 
 // A disk that calls `interrupt` before its `at`-th operation.
-class InterruptedDisk final : public FileSystem {
+class InterruptedDisk final : public ForwardingFileSystem {
  public:
   InterruptedDisk(std::unique_ptr<FileSystem> disk, int64_t at, std::function<void()> interrupt)
-      : disk_(std::move(disk)), operations_left_(at), interrupt_(std::move(interrupt)) {}
+      : ForwardingFileSystem(std::move(disk)),
+        operations_left_(at),
+        interrupt_(std::move(interrupt)) {}
 
   void Disarm() { operations_left_ = 0; }
 
-  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    return Disk()->Open(path);
-  }
-  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    return Disk()->Create(path);
-  }
-  absl::Status Rename(const std::string& from, const std::string& to) override {
-    return Disk()->Rename(from, to);
-  }
-  absl::Status HardLink(const std::string& from, const std::string& to) override {
-    return Disk()->HardLink(from, to);
-  }
-  absl::Status CreateLink(const std::string& target, const std::string& path) override {
-    return Disk()->CreateLink(target, path);
-  }
-  absl::Status CreateFolders(const std::string& path) override {
-    return Disk()->CreateFolders(path);
-  }
-  absl::Status Remove(const std::string& path) override { return Disk()->Remove(path); }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
-    return Disk()->List(folder);
-  }
-  absl::Status SyncFolder(const std::string& folder) override { return Disk()->SyncFolder(folder); }
-  absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path,
-                                                    LockKind kind) override {
-    return disk_->TryLock(path, kind);
-  }
-  std::string LockHolders(const std::string& path) override { return disk_->LockHolders(path); }
-
  private:
-  FileSystem* Disk() {
+  FileSystem* Next() override {
     if (operations_left_ > 0 && --operations_left_ == 0) interrupt_();
-    return disk_.get();
+    return disk();
   }
 
-  const std::unique_ptr<FileSystem> disk_;
   int64_t operations_left_;  // 0: `interrupt` is not called any more
   const std::function<void()> interrupt_;
 };

@@ -10,7 +10,6 @@
 #include "common/checkpoint/run_log.h"
 #include "deploy/coordinator/claim/generation_claim.h"
 #include "tests/simulation/machine/sim_disk.h"
-#include "tests/simulation/plants/sim_plants_commits.h"
 #include "tests/simulation/sim_crew.h"
 #include "tests/simulation/sim_cut_reader.h"
 #include "tests/simulation/sim_files.h"
@@ -31,10 +30,11 @@ constexpr int kMostLivesWithoutProgress = 20;
 
 class World {
  public:
-  World(const WorldShape& shape, Plant plant, const NetworkFaults& faults, const DeathPlan& deaths)
+  World(const WorldShape& shape, const Fault* fault, const NetworkFaults& faults,
+        const DeathPlan& deaths)
       : shape_(shape),
         deaths_(deaths),
-        plant_(plant),
+        fault_(fault),
         loop_(shape.seed),
         network_(&loop_, faults, shape.max_message_bytes),
         addresses_(&network_),
@@ -164,7 +164,7 @@ class World {
     auto process = std::make_unique<SimProcess>(&loop_, number,
                                                 absl::StrCat("coordinator 0 of life ", number));
     auto disk =
-        Planting(plant_, shape_, &loop_, &memory_).DiskOf(COORDINATOR, disk_.Mount(process.get()));
+        Planting(fault_, shape_, &loop_, &memory_).DiskOf(COORDINATOR, disk_.Mount(process.get()));
     return Claimer(std::move(process), std::move(disk));
   }
 
@@ -205,7 +205,9 @@ class World {
     request.writer = static_cast<uint64_t>(number);
     request.run_id = kRunId;
     request.compact_after = shape_.compact_after;
-    if (plant_ == Plant::kKillDropsChange) DropUnprovenChange(kRunDir, mount_.get());
+    if (fault_ != nullptr && fault_->before_claim != nullptr) {
+      fault_->before_claim(kRunDir, mount_.get());
+    }
     Claimer claimer = Claim(number, request);
     if (!claimer.claimed.ok()) return OnClaimFailed(claimer.claimed.status(), other_replicas);
     TakeLog();
@@ -224,7 +226,7 @@ class World {
     surroundings.addresses = &addresses_;
     surroundings.disk = &disk_;
     surroundings.history = &history_;
-    surroundings.plant = plant_;
+    surroundings.fault = fault_;
     surroundings.memory = &memory_;
     surroundings.told = WhatIsTold(start.claimed.generation);
     surroundings.cannot_begin = [this, generation = start.claimed.generation] {
@@ -449,7 +451,7 @@ class World {
 
   const WorldShape shape_;
   const DeathPlan deaths_;
-  const Plant plant_;
+  const Fault* const fault_;
   const SimFolder folder_;
   JobConfig files_;  // the job's part that names them
   SimLoop loop_;
@@ -479,9 +481,9 @@ class World {
 
 }  // namespace
 
-WorldResult RunWorld(const WorldShape& shape, Plant plant, const NetworkFaults& faults,
+WorldResult RunWorld(const WorldShape& shape, const Fault* fault, const NetworkFaults& faults,
                      const DeathPlan& deaths) {
-  World world(shape, plant, faults, deaths);
+  World world(shape, fault, faults, deaths);
   return world.Run();
 }
 

@@ -45,8 +45,8 @@ struct WorldResult {
   int64_t requests_to_the_next_life = 0;  // from processes that outlived their life, or under way
 };
 
-// Deterministic: the same arguments give the same result.
-WorldResult RunWorld(const WorldShape& shape, Plant plant = Plant::kNone,
+// `fault` is planted, unless it is null. Deterministic: the same arguments give the same result.
+WorldResult RunWorld(const WorldShape& shape, const Fault* fault = nullptr,
                      const NetworkFaults& faults = {}, const DeathPlan& deaths = {});
 
 // One line that describes a world.

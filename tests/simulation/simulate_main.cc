@@ -51,7 +51,7 @@ int RunWorlds(uint64_t first, uint64_t last, bool with_deaths, volatile uint64_t
     *running = seed;
     const WorldShape shape = WorldShape::Draw(seed);
     if (first == last) std::printf("%s\n", Describe(shape).c_str());
-    const WorldResult result = RunWorld(shape, Plant::kNone, {}, DeathsOf(seed, with_deaths));
+    const WorldResult result = RunWorld(shape, nullptr, {}, DeathsOf(seed, with_deaths));
     steps += result.steps;
     samples += result.trained_samples;
     events += result.events;

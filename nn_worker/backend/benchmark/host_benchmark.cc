@@ -6,38 +6,26 @@
 // Prints one JSON line for each kernel on 1 and on 2 threads: the best of 25 runs, in millions of
 // elements a second, and the share of the plain loop's rate.
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/json/json.h"
+#include "common/testing/measure.h"
 #include "nn_worker/device/host/host_device.h"
 #include "nn_worker/device/kernels/column_sum.h"
 #include "nn_worker/device/kernels/fill.h"
 #include "nn_worker/device/kernels/optimizer_step.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 namespace {
 
 constexpr int64_t kRows = 8192, kCols = 400, kCount = kRows * kCols;
 constexpr int64_t kTimeoutMs = 60000;
-
-double BestSeconds(const std::function<void()>& body) {
-  body();
-  double best = 1e9;
-  for (int run = 0; run < 25; ++run) {
-    const auto begin = std::chrono::steady_clock::now();
-    body();
-    best = std::min(
-        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
-  return best;
-}
 
 // Makes the compiler keep a loop whose result nobody reads.
 void Keep(const void* p) { asm volatile("" : : "g"(p) : "memory"); }
@@ -66,16 +54,19 @@ class Benchmark {
 
   void Report(const char* kernel, const std::function<void()>& launch,
               const std::function<void()>& loop) {
-    const double device = BestSeconds([&] {
+    const double device = BestSeconds(25, [&] {
       launch();
       Wait();
     });
-    const double plain = BestSeconds(loop);
-    std::printf(
-        "{\"benchmark\": \"host_device\", \"kernel\": \"%s\", \"threads\": %d, "
-        "\"device_million_per_s\": %.0f, \"loop_million_per_s\": %.0f, \"ratio\": %.3f}\n",
-        kernel, threads_, 1e-6 * kCount / device, 1e-6 * kCount / plain, plain / device);
-    std::fflush(stdout);
+    const double plain = BestSeconds(25, loop);
+    HostDeviceLine line;
+    line.set_benchmark("host_device");
+    line.set_kernel(kernel);
+    line.set_threads(threads_);
+    line.set_device_million_per_s(1e-6 * kCount / device);
+    line.set_loop_million_per_s(1e-6 * kCount / plain);
+    line.set_ratio(plain / device);
+    PrintJson(line);
   }
 
  private:

@@ -11,38 +11,25 @@
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/json/json.h"
 #include "common/numeric/random.h"
+#include "common/testing/measure.h"
 #include "nn_worker/backend/cpu/cpu_avx512_bf16.h"
 #include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/cpu/cpu_bf16_matrix.h"
 #include "nn_worker/backend/cpu/cpu_half_backend.h"
 #include "nn_worker/backend/cpu/host_tensor.h"
 #include "nn_worker/backend/tensor_copy.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 namespace {
 
 constexpr int64_t kBatch = 4096;
-
-double BestSeconds(const std::function<void()>& body) {
-  body();
-  double best = 1e9;
-  for (int run = 0; run < 7; ++run) {
-    const auto begin = std::chrono::steady_clock::now();
-    body();
-    best = std::min(
-        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
-  return best;
-}
 
 Tensor Random(Backend* backend, DType dtype, int64_t rows, int64_t cols) {
   const auto x = AllocateTensor(backend, DType::kF32, rows, cols, PaddedStride(DType::kF32, cols));
@@ -79,21 +66,26 @@ void Run(const char* products, DType dtype, Backend* backend, int threads, int64
   args.activation = Activation::kRelu;
   const double gflop = 2e-9 * kBatch * static_cast<double>(in * out);
   const double forward =
-      BestSeconds([&] { backend->Linear(args.x, args.w, args.db, Activation::kRelu, args.y); });
-  const double backward = BestSeconds([&] { backend->LinearGrad(args); });
+      BestSeconds(7, [&] { backend->Linear(args.x, args.w, args.db, Activation::kRelu, args.y); });
+  const double backward = BestSeconds(7, [&] { backend->LinearGrad(args); });
   const Tensor x = Random(backend, DType::kF32, kBatch, in);
   const Tensor w = RandomWeights(backend, DType::kF32, in, out);
   const Tensor y = Random(backend, DType::kF32, kBatch, out);
   omp_set_num_threads(1);
-  const double bare = BestSeconds([&] {
+  const double bare = BestSeconds(7, [&] {
     dnnl_sgemm('N', 'N', kBatch, out, in, 1, FloatsOf(x), x.stride, FloatsOf(w), out, 0,
                FloatsOf(y), y.stride);
   });
-  std::printf(
-      "{\"benchmark\": \"product\", \"products\": \"%s\", \"threads\": %d, \"in\": %d, "
-      "\"out\": %d, \"forward_gflops\": %.0f, \"backward_gflops\": %.0f, \"bare_gflops\": %.0f}\n",
-      products, threads, static_cast<int>(in), static_cast<int>(out), gflop / forward,
-      2 * gflop / backward, gflop / bare);
+  ProductLine line;
+  line.set_benchmark("product");
+  line.set_products(products);
+  line.set_threads(threads);
+  line.set_in(in);
+  line.set_out(out);
+  line.set_forward_gflops(gflop / forward);
+  line.set_backward_gflops(2 * gflop / backward);
+  line.set_bare_gflops(gflop / bare);
+  PrintJson(line);
 }
 
 void RunAll(int threads, int64_t in, int64_t out) {

@@ -22,7 +22,6 @@ class Workbench {
 
   Backend* backend() const { return backend_; }
   int64_t samples() const { return samples_; }
-  DType values_dtype() const { return values_; }
 
   // (samples, cols) of the activations' dtype, or of F32.
   Tensor Values(int64_t cols) { return Padded(values_, cols); }

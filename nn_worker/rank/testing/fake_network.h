@@ -1,4 +1,5 @@
-// A network for tests of RankEngines that delays, loses and repeats messages as a seed decides.
+// A network for tests of RankEngines that delays messages as a seed decides. One that also loses
+// and repeats them is in tests/simulation.
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_NETWORK_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_FAKE_NETWORK_H_
@@ -15,8 +16,6 @@ namespace satrap {
 
 struct FakeNetwork {
   uint64_t seed = 1;
-  double loss = 0;    // probability that a request, and then that an answer, is lost
-  double repeat = 0;  // probability that a request arrives twice
   int64_t max_delay_us = 0;
 };
 
@@ -25,16 +24,12 @@ class FakeChance {
  public:
   explicit FakeChance(const FakeNetwork& network) : network_(network), random_(network.seed) {}
 
-  bool Loses() { return Happens(network_.loss); }
-  bool Repeats() { return Happens(network_.repeat); }
   int64_t DelayUs() {
     if (network_.max_delay_us == 0) return 0;
     return static_cast<int64_t>(random_.Below(network_.max_delay_us));
   }
 
  private:
-  bool Happens(double probability) { return random_.NextDouble() < probability; }
-
   const FakeNetwork network_;
   SplitMix64 random_;
 };
@@ -53,16 +48,11 @@ class FakeLink final : public rpc::Channel {
     };
     executor_->PostAfter(timeout_ms * 1000,
                          [finish] { finish(absl::DeadlineExceededError("late")); });
-    const int copies = chance_->Repeats() ? 2 : 1;
-    for (int i = 0; i < copies; ++i) {
-      if (chance_->Loses()) continue;
-      executor_->PostAfter(chance_->DelayUs(), [this, method, request, finish] {
-        peer_->Handle(method, request, [this, finish](absl::StatusOr<rpc::Message> answer) {
-          if (chance_->Loses()) return;
-          executor_->PostAfter(chance_->DelayUs(), [finish, answer] { finish(answer); });
-        });
+    executor_->PostAfter(chance_->DelayUs(), [this, method, request, finish] {
+      peer_->Handle(method, request, [this, finish](absl::StatusOr<rpc::Message> answer) {
+        executor_->PostAfter(chance_->DelayUs(), [finish, answer] { finish(answer); });
       });
-    }
+    });
   }
 
  private:

@@ -1,7 +1,4 @@
-// Faults that are planted into a world, to show that the simulation finds them. Each is planted
-// from outside the engines: a handler, channel, trainer, observer or part source that stands
-// between two of them and breaks one promise, or an engine that is given another job or other
-// options. The single exception is kCapacityPerWorker, which uses StreamQueue::CapacityScope.
+// Plants one fault (sim_fault.h) into a life.
 
 #ifndef SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_H_
 #define SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_H_
@@ -18,40 +15,43 @@
 #include "nn_worker/rank/step_trainer.h"
 #include "tests/simulation/data/sim_data.h"
 #include "tests/simulation/machine/sim_loop.h"
-#include "tests/simulation/plants/sim_plant_list.h"
+#include "tests/simulation/plants/sim_fault.h"
 #include "tests/simulation/plants/sim_plants_cuts.h"
-#include "tests/simulation/plants/sim_plants_lives.h"
 
 namespace satrap::simulation {
 
-// What of a world's surroundings a plant replaces. A method returns its argument as it is if the
-// plant has nothing to do with it. Owns what it makes; the handlers, channels, trainers, observers
+// What of a life's surroundings a fault replaces. A method returns its argument as it is if the
+// fault has nothing to do with it. Owns what it makes; the handlers, channels, trainers, observers
 // and sources that it is given must outlive the loop's events.
 class Planting {
  public:
-  // `loop` and `memory`, which all lives share, are not owned.
-  Planting(Plant plant, const WorldShape& shape, SimLoop* loop, LifeMemory* memory);
-  ~Planting();
+  // `fault` may be null: none is planted. Neither it nor `loop` and `memory`, which all lives
+  // share, is owned.
+  Planting(const Fault* fault, const WorldShape& shape, SimLoop* loop, LifeMemory* memory);
 
-  Plant plant() const { return plant_; }
+  const Fault& fault() const { return fault_; }
   // The envelope of the calls of this life.
   void SetEnvelope(const Envelope& envelope) { envelope_ = envelope; }
   // The job that the engines of a role are made of.
-  JobConfig JobOf(Role role, const JobConfig& job) const;
+  JobConfig JobOf(Role role, const JobConfig& job);
   // The position that the engines of a role begin with, and the ledger of loaders and of rank 0.
-  RunPosition PositionOf(Role role, RunPosition position) const;
+  RunPosition PositionOf(Role role, RunPosition position);
   LedgerState LedgerOf(Role role, LedgerState ledger);
   // The disk of a process.
-  std::unique_ptr<FileSystem> DiskOf(Role role, std::unique_ptr<FileSystem> disk) const;
+  std::unique_ptr<FileSystem> DiskOf(Role role, std::unique_ptr<FileSystem> disk);
   // `disk` is the PS's.
   rpc::Handler* BeforePs(int ps, rpc::Handler* engine, FileSystem* disk);
   rpc::Handler* BeforeWorker(rpc::Handler* engine);
   // `disk` is the coordinator's, `run_dir` the run's folder.
   rpc::Handler* BeforeCoordinator(rpc::Handler* engine, const std::string& run_dir,
                                   FileSystem* disk);
+  // What goes before a ChunkedHandler, and after it. `in_chunk`, which the two share: a chunk is
+  // being handed to the ChunkedHandler.
+  rpc::Handler* BeforeChunks(rpc::Handler* chunks, std::shared_ptr<bool> in_chunk);
+  rpc::Handler* AfterChunks(rpc::Handler* engine, std::shared_ptr<bool> in_chunk);
   // The channels of a rank to the embedding workers.
   std::vector<rpc::Channel*> ChannelsOf(int rank, std::vector<rpc::Channel*> channels);
-  void ChangeOptions(RankOptions* options) const;
+  void ChangeOptions(RankOptions* options);
   StepTrainer* TrainerOf(int rank, StepTrainer* trainer);
   RankObserver* ObserverOf(RankObserver* observer);
   RunResult ResultOf(RunResult result) const;
@@ -59,9 +59,10 @@ class Planting {
       std::vector<LoaderEngine::StreamSources> streams);
 
  private:
-  rpc::Handler* Keep(std::unique_ptr<rpc::Handler> handler);
+  Site At(Role role, int index = 0);
+  rpc::Handler* Before(const HandlerHook& hook, const Site& site, rpc::Handler* next);
 
-  const Plant plant_;
+  const Fault fault_;
   const WorldShape shape_;
   SimLoop* const loop_;
   LifeMemory* const memory_;

@@ -1,13 +1,12 @@
-#include "tests/simulation/plants/sim_plants_chunks.h"
+// Faults of large messages: handlers and channels that are put next to the ones that cut and join
+// them (common/chunk/chunked_handler.h).
 
 #include <algorithm>
 #include <map>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "common/base/check.h"
 #include "common/chunk/chunk.h"
 #include "common/rpc/header.h"
 #include "tests/simulation/plants/sim_plants_messages.h"
@@ -15,96 +14,80 @@
 namespace satrap::simulation {
 namespace {
 
-constexpr int64_t kNever = int64_t{1} << 50;
-
 // Joins chunks of one method and size, whichever attempt they belong to.
-class JoinsAttempts final : public rpc::Handler {
+class JoinsAttempts final : public PlantedHandler {
  public:
-  explicit JoinsAttempts(rpc::Handler* chunks) : chunks_(chunks) {}
-
+  using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     if (method == rpc::kSendChunk) {
-      SendChunkHeader header;
-      CHECK(header.ParseFromString(request.header));
-      uint64_t& first =
-          transfers_[{header.method(), header.header_bytes() + header.payload_bytes()}];
-      if (first == 0) first = header.transfer();
-      header.set_transfer(first);
-      request.header = header.SerializeAsString();
+      EditHeader<SendChunkHeader>(&request, [this](SendChunkHeader* header) {
+        uint64_t& first =
+            transfers_[{header->method(), header->header_bytes() + header->payload_bytes()}];
+        if (first == 0) first = header->transfer();
+        header->set_transfer(first);
+      });
     }
-    chunks_->Handle(method, std::move(request), std::move(respond));
+    Pass(method, std::move(request), std::move(respond));
   }
 
  private:
-  rpc::Handler* const chunks_;
   std::map<std::pair<std::string, uint64_t>, uint64_t> transfers_;
 };
 
 // Whoever asks for a chunk of an answer gets one of the newest answer.
-class MixesAnswers final : public rpc::Handler {
+class MixesAnswers final : public PlantedHandler {
  public:
-  explicit MixesAnswers(rpc::Handler* chunks) : chunks_(chunks) {}
-
+  using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (method == rpc::kFetchChunk) {
-      FetchChunkHeader header;
-      CHECK(header.ParseFromString(request.header));
-      if (newest_ != 0) header.set_transfer(newest_);
-      request.header = header.SerializeAsString();
+    if (method == rpc::kFetchChunk && newest_ != 0) {
+      EditHeader<FetchChunkHeader>(
+          &request, [this](FetchChunkHeader* header) { header->set_transfer(newest_); });
     }
-    chunks_->Handle(
-        method, std::move(request),
-        [this, respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
-          ChunkNote note;
-          if (answer.ok() && rpc::IsNote(*answer) && note.ParseFromString(answer->header) &&
-              note.state() == ChunkNote::FOLLOWS) {
-            newest_ = note.transfer();
-          }
-          respond(std::move(answer));
-        });
+    Pass(method, std::move(request),
+         [this, respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
+           ChunkNote note;
+           if (answer.ok() && rpc::IsNote(*answer) && note.ParseFromString(answer->header) &&
+               note.state() == ChunkNote::FOLLOWS) {
+             newest_ = note.transfer();
+           }
+           respond(std::move(answer));
+         });
   }
 
  private:
-  rpc::Handler* const chunks_;
   uint64_t newest_ = 0;
 };
 
 // Writes a chunk that comes twice to where the next one belongs.
-class TakesTwice final : public rpc::Handler {
+class TakesTwice final : public PlantedHandler {
  public:
-  explicit TakesTwice(rpc::Handler* chunks) : chunks_(chunks) {}
-
+  using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     if (method == rpc::kSendChunk) {
-      SendChunkHeader header;
-      CHECK(header.ParseFromString(request.header));
-      uint64_t& next = next_bytes_[header.transfer()];
-      const uint64_t left = header.header_bytes() + header.payload_bytes() - next;
-      // If the chunk did not fit there it would be refused, and not be taken twice.
-      if (header.offset_bytes() < next && request.payload.size() <= left) {
-        header.set_offset_bytes(next);
-        request.header = header.SerializeAsString();
-      }
-      if (header.offset_bytes() == next) next += request.payload.size();
+      const uint64_t bytes = request.payload.size();
+      EditHeader<SendChunkHeader>(&request, [this, bytes](SendChunkHeader* header) {
+        uint64_t& next = next_bytes_[header->transfer()];
+        const uint64_t left = header->header_bytes() + header->payload_bytes() - next;
+        // If the chunk did not fit there it would be refused, and not be taken twice.
+        if (header->offset_bytes() < next && bytes <= left) header->set_offset_bytes(next);
+        if (header->offset_bytes() == next) next += bytes;
+      });
     }
-    chunks_->Handle(method, std::move(request), std::move(respond));
+    Pass(method, std::move(request), std::move(respond));
   }
 
  private:
-  rpc::Handler* const chunks_;
   std::map<uint64_t, uint64_t> next_bytes_;  // by transfer
 };
 
 // Puts a field that nobody knows before each request's header. So its beginning does not say whose
 // it is, and no repeat of a call takes the place of what was given up.
-class HidesCalls final : public rpc::Handler {
+class HidesCalls final : public PlantedHandler {
  public:
-  explicit HidesCalls(rpc::Handler* chunks) : chunks_(chunks) {}
-
+  using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     if (method == rpc::kSendChunk) {
-      SendChunkHeader header;
-      CHECK(header.ParseFromString(request.header));
+      auto header = HeaderOf<SendChunkHeader>(request);
       if (header.offset_bytes() == 0) {
         request.payload = After(kUnknownField, request.payload);
       } else {
@@ -115,7 +98,7 @@ class HidesCalls final : public rpc::Handler {
     } else if (!(method == rpc::kFetchChunk)) {
       request.header.insert(0, kUnknownField.data(), kUnknownField.size());
     }
-    chunks_->Handle(method, std::move(request), std::move(respond));
+    Pass(method, std::move(request), std::move(respond));
   }
 
  private:
@@ -128,41 +111,32 @@ class HidesCalls final : public rpc::Handler {
     std::copy(rest.data(), rest.data() + rest.size(), both.mutable_data() + first.size());
     return both;
   }
-
-  rpc::Handler* const chunks_;
 };
 
 // Marks requests that come in chunks, for PassesWindows, which follows the ChunkedHandler.
-class MarksJoined final : public rpc::Handler {
+class MarksJoined final : public PlantedHandler {
  public:
-  MarksJoined(rpc::Handler* chunks, std::shared_ptr<ChunkPassage> passage)
-      : chunks_(chunks), passage_(std::move(passage)) {}
-
+  using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    passage_->joins = method == rpc::kSendChunk;
-    chunks_->Handle(method, std::move(request), std::move(respond));
-    passage_->joins = false;
+    *site_.in_chunk = method == rpc::kSendChunk;
+    Pass(method, std::move(request), std::move(respond));
+    *site_.in_chunk = false;
   }
-
- private:
-  rpc::Handler* const chunks_;
-  const std::shared_ptr<ChunkPassage> passage_;
 };
 
 // Runs requests that have come in chunks once for each attempt, as if no window had seen them.
-class PassesWindows final : public rpc::Handler {
+class PassesWindows final : public PlantedHandler {
  public:
-  PassesWindows(rpc::Handler* engine, std::shared_ptr<ChunkPassage> passage)
-      : engine_(engine), passage_(std::move(passage)) {}
-
+  using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (passage_->joins) GiveNewNumber(method, &request, kFirstPlantedNumber + count_++);
-    engine_->Handle(method, std::move(request), std::move(respond));
+    if (*site_.in_chunk) {
+      const uint64_t number = kFirstPlantedNumber + count_++;
+      EditCall(method, &request, [number](int, CallId* call) { Renumber(call, number); });
+    }
+    Pass(method, std::move(request), std::move(respond));
   }
 
  private:
-  rpc::Handler* const engine_;
-  const std::shared_ptr<ChunkPassage> passage_;
   uint64_t count_ = 0;
 };
 
@@ -173,14 +147,7 @@ class LossIsAnswer final : public rpc::Channel {
 
   void Call(const rpc::Method& method, rpc::Message request, int64_t timeout_ms,
             rpc::Callback done) override {
-    bool is_last = false;
-    if (method == rpc::kSendChunk) {
-      SendChunkHeader header;
-      CHECK(header.ParseFromString(request.header));
-      is_last = header.offset_bytes() + request.payload.size() ==
-                header.header_bytes() + header.payload_bytes();
-    }
-    if (!is_last) {
+    if (!(method == rpc::kSendChunk) || !IsLast(request)) {
       return channel_->Call(method, std::move(request), timeout_ms, std::move(done));
     }
     channel_->Call(method, std::move(request), timeout_ms,
@@ -190,42 +157,35 @@ class LossIsAnswer final : public rpc::Channel {
   }
 
  private:
+  static bool IsLast(const rpc::Message& request) {
+    const auto header = HeaderOf<SendChunkHeader>(request);
+    return header.offset_bytes() + request.payload.size() ==
+           header.header_bytes() + header.payload_bytes();
+  }
+
   const std::unique_ptr<rpc::Channel> channel_;
 };
 
 }  // namespace
 
-std::unique_ptr<rpc::Handler> NewPlantBeforeChunks(Plant plant, rpc::Handler* chunks,
-                                                   std::shared_ptr<ChunkPassage> passage) {
-  switch (plant) {
-    case Plant::kAttemptsJoined:
-      return std::make_unique<JoinsAttempts>(chunks);
-    case Plant::kAnswersMixed:
-      return std::make_unique<MixesAnswers>(chunks);
-    case Plant::kChunkTakenTwice:
-      return std::make_unique<TakesTwice>(chunks);
-    case Plant::kChunksKept:
-      return std::make_unique<HidesCalls>(chunks);
-    case Plant::kJoinedPassWindows:
-      return std::make_unique<MarksJoined>(chunks, std::move(passage));
-    default:
-      return nullptr;
-  }
-}
-
-std::unique_ptr<rpc::Handler> NewPlantBehindChunks(Plant plant, rpc::Handler* engine,
-                                                   std::shared_ptr<ChunkPassage> passage) {
-  if (plant != Plant::kJoinedPassWindows) return nullptr;
-  return std::make_unique<PassesWindows>(engine, std::move(passage));
-}
-
-std::unique_ptr<rpc::Channel> PlantBelowChunks(Plant plant, std::unique_ptr<rpc::Channel> channel) {
-  if (plant != Plant::kChunkLossIsAnswer) return channel;
-  return std::make_unique<LossIsAnswer>(std::move(channel));
-}
-
-int64_t PlantedChunkDeadlineUs(Plant plant, int64_t deadline_us) {
-  return plant == Plant::kChunksKept ? kNever : deadline_us;
+std::vector<Fault> ChunkFaults() {
+  return {
+      {.says = "chunks of two attempts are joined to one request",
+       .before_chunks = Before<JoinsAttempts>()},
+      {.says = "chunks of two answers are joined to one", .before_chunks = Before<MixesAnswers>()},
+      {.says = "a repeated chunk is taken twice", .before_chunks = Before<TakesTwice>()},
+      {.says = "a request that was joined runs once for each attempt",
+       .before_chunks = Before<MarksJoined>(),
+       .after_chunks = Before<PassesWindows>()},
+      {.says = "the loss of a chunk is taken for an answer",
+       .below_chunks =
+           [](std::unique_ptr<rpc::Channel> channel) {
+             return std::make_unique<LossIsAnswer>(std::move(channel));
+           }},
+      {.says = "what a call has given up stays in memory",
+       .before_chunks = Before<HidesCalls>(),
+       .chunks_kept = true},
+  };
 }
 
 }  // namespace satrap::simulation

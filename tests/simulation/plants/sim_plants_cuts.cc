@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/checkpoint/ledger/ledger.h"
 #include "common/checkpoint/manifest.h"
 #include "common/file/durable_file.h"
+#include "common/file/testing/forwarding_file_system.h"
 #include "common/numeric/crc32c.h"
 #include "common/numeric/hash.h"
 #include "common/rpc/control_methods.h"
@@ -16,107 +20,84 @@
 #include "common/rpc/payload.h"
 #include "common/rpc/reliable_call.h"
 #include "proto/control.pb.h"
-#include "proto/hot.pb.h"
 #include "tests/simulation/data/sim_data.h"
 #include "tests/simulation/plants/sim_plants_messages.h"
 
 namespace satrap::simulation {
 namespace {
 
-// Meanwhile rank 0 lets training go on, so the rows that are marked are newer than the ledger.
-class LateMarks final : public rpc::Handler {
+// Answers BeginCut at once; the PS gets it up to 50 ms later. Meanwhile rank 0 lets training go on,
+// so the rows that are marked are newer than the ledger.
+class LateMarks final : public PlantedHandler {
  public:
-  LateMarks(rpc::Handler* ps, SimLoop* loop) : ps_(ps), loop_(loop) {}
-
+  using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     if (!(method == rpc::kBeginCut)) {
       // What follows a mark waits for it.
       const bool waits = late_ > 0 && (method == rpc::kAwaitCut || method == rpc::kAbandonCut);
-      loop_->PostAfter(waits ? kLateUs : 0, [this, method, request = std::move(request),
-                                             respond = std::move(respond)]() mutable {
-        ps_->Handle(method, std::move(request), std::move(respond));
-      });
-      return;
+      return PassAfter(waits ? kLateUs : 0, method, std::move(request), std::move(respond));
     }
     ++late_;
     respond(DoneMessage());
-    Deliver(request);
+    PassLate(kLateUs, method, std::move(request), [this](const auto&) { --late_; });
   }
 
  private:
   // Longer than a step takes, or the late mark would find the same rows.
   static constexpr int64_t kLateUs = 50000;
 
-  void Deliver(const rpc::Message& request) {
-    loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(kLateUs)), [this, request] {
-      ps_->Handle(rpc::kBeginCut, request,
-                  [this](const absl::StatusOr<rpc::Message>&) { --late_; });
-    });
-  }
-
-  rpc::Handler* const ps_;
-  SimLoop* const loop_;
   int late_ = 0;
 };
 
-// A PS that forgot which numbers it has begun. To the engine each attempt is a cut of its own with
-// a higher number, so its windows and its order of cuts let it through.
-class LateBeginCuts final : public rpc::Handler {
+// A PS that forgot which numbers it has begun: every attempt of a BeginCut marks anew, and AwaitCut
+// means the newest mark. To the engine each attempt is a cut of its own with a higher number, so
+// its windows and its order of cuts let it through.
+class LateBeginCuts final : public PlantedHandler {
  public:
-  LateBeginCuts(rpc::Handler* ps, SimLoop* loop) : ps_(ps), loop_(loop) {}
-
+  using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     if (method == rpc::kBeginCut) {
-      BeginCutRequest begin;
-      CHECK(begin.ParseFromString(request.header));
-      // Sends one copy for each cut. The copy comes through this Handle again, as an attempt like
-      // others.
+      auto begin = HeaderOf<BeginCutRequest>(request);
+      // Sends one copy for each cut, up to 20 ms later, as the network may deliver it. The copy
+      // comes through this Handle again, as an attempt like others.
       if (copies_.count(begin.cut()) == 0) {
-        loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(kLateUs)),
-                         [this, request] { Handle(rpc::kBeginCut, request, [](const auto&) {}); });
+        site_.loop->PostAfter(
+            static_cast<int64_t>(site_.loop->random()->Below(20000)),
+            [this, request] { Handle(rpc::kBeginCut, request, [](const auto&) {}); });
       }
       begin.set_cut(begin.cut() * kCopies + ++copies_[begin.cut()]);
-      begin.mutable_call()->set_number(kFirstPlantedNumber + count_++);
-      begin.mutable_call()->set_oldest_open(1);
+      Renumber(begin.mutable_call(), kFirstPlantedNumber + count_++);
       request.header = begin.SerializeAsString();
     } else if (method == rpc::kAwaitCut) {
-      Newest<AwaitCutRequest>(&request);
+      EditHeader<AwaitCutRequest>(&request, [this](auto* await) { NameNewest(await); });
     } else if (method == rpc::kAbandonCut) {
-      Newest<AbandonCutRequest>(&request);
+      EditHeader<AbandonCutRequest>(&request, [this](auto* abandon) { NameNewest(abandon); });
     }
-    ps_->Handle(method, std::move(request), std::move(respond));
+    Pass(method, std::move(request), std::move(respond));
   }
 
  private:
   static constexpr uint64_t kCopies = 1000;
-  static constexpr int64_t kLateUs = 20000;
 
+  // The sender knows the cut by its own number, and gets the files of the mark that was made last.
   template <typename Request>
-  void Newest(rpc::Message* message) {
-    Request request;
-    CHECK(request.ParseFromString(message->header));
-    // The sender knows the cut by its own number, and gets the files of the mark that was made
-    // last.
-    request.set_cut(request.cut() * kCopies + copies_[request.cut()]);
-    message->header = request.SerializeAsString();
+  void NameNewest(Request* request) {
+    request->set_cut(request->cut() * kCopies + copies_[request->cut()]);
   }
 
-  rpc::Handler* const ps_;
-  SimLoop* const loop_;
   std::map<uint64_t, uint64_t> copies_;  // by cut
   uint64_t count_ = 0;
 };
 
-// An Update after the mark changes a row in place and does not save the old one first. The row of
-// counters shows that best, since every push changes it.
-class MissedCopyOuts final : public rpc::Handler {
+// If an Update comes while a cut is written, the cut's file has the counter row after it, with
+// right checksums: the Update changes a row in place and does not save the old one first. The row
+// of counters shows that best, since every push changes it.
+class MissedCopyOuts final : public PlantedHandler {
  public:
-  MissedCopyOuts(rpc::Handler* ps, FileSystem* disk) : ps_(ps), disk_(disk) {}
-
+  using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     if (method == rpc::kBeginCut) {
-      BeginCutRequest begin;
-      CHECK(begin.ParseFromString(request.header));
+      const auto begin = HeaderOf<BeginCutRequest>(request);
       // A BeginCut may come several times; only the first of a new cut resets.
       if (begin.cut() > cut_) {
         cut_ = begin.cut();
@@ -128,9 +109,7 @@ class MissedCopyOuts final : public rpc::Handler {
     } else if (method == rpc::kUpdate) {
       updated_ = true;
     } else if (method == rpc::kAwaitCut) {
-      AwaitCutRequest await;
-      CHECK(await.ParseFromString(request.header));
-      respond = [this, cut = await.cut(),
+      respond = [this, cut = HeaderOf<AwaitCutRequest>(request).cut(),
                  respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
         if (cut != cut_ || !updated_ || !answer.ok() || rpc::OutcomeOf(*answer) != OUTCOME_DONE) {
           return respond(std::move(answer));
@@ -138,7 +117,7 @@ class MissedCopyOuts final : public rpc::Handler {
         AnswerWithLaterRow(std::move(*answer), std::move(respond));
       };
     }
-    ps_->Handle(method, std::move(request), std::move(respond));
+    Pass(method, std::move(request), std::move(respond));
   }
 
  private:
@@ -153,23 +132,21 @@ class MissedCopyOuts final : public rpc::Handler {
     rewriting_ = true;
     const auto index = file - files.mutable_files()->begin();
     // The row as it is now, which is after the Updates that came since the mark.
-    ps_->Handle(rpc::kLookup, LookupOfCounters(),
-                [this, cut = cut_, index, files = std::move(files),
-                 respond = std::move(respond)](absl::StatusOr<rpc::Message> row) mutable {
-                  CHECK_OK(row.status());
-                  if (cut != cut_) return;
-                  WriteRow(*row, files.mutable_files(static_cast<int>(index)));
-                  rewritten_ = files.SerializeAsString();
-                  respond(rpc::Message{rewritten_, Buffer()});
-                });
+    Pass(rpc::kLookup, LookupOfCounters(),
+         [this, cut = cut_, index, files = std::move(files),
+          respond = std::move(respond)](absl::StatusOr<rpc::Message> row) mutable {
+           CHECK_OK(row.status());
+           if (cut != cut_) return;
+           WriteRow(*row, files.mutable_files(static_cast<int>(index)));
+           rewritten_ = files.SerializeAsString();
+           respond(rpc::Message{rewritten_, Buffer()});
+         });
   }
 
   rpc::Message LookupOfCounters() {
     LookupHeader header;
     *header.mutable_envelope() = envelope_;
-    header.mutable_call()->set_sender(0);
-    header.mutable_call()->set_number(kFirstNumber + lookups_++);
-    header.mutable_call()->set_oldest_open(1);
+    SetCall(header.mutable_call(), 0, kFirstNumber + lookups_++);
     header.set_training(false);
     TableKeys* asked = header.add_tables();
     asked->set_table(0);
@@ -190,7 +167,7 @@ class MissedCopyOuts final : public rpc::Handler {
         rpc::SectionView<float>(row.payload, header.tables(0).values(), kCounterValues, "values");
     CHECK_OK(values.status());
     const std::string path = absl::StrCat(folder_, "/", saved->name());
-    absl::StatusOr<std::string> bytes = ReadFile(path, disk_);
+    absl::StatusOr<std::string> bytes = ReadFile(path, site_.disk);
     CHECK_OK(bytes.status());
     constexpr size_t kBlock = 64, kKey = kBlock + 8, kRow = kKey + 8;
     constexpr size_t kRowBytes = kCounterValues * sizeof(float);
@@ -201,7 +178,7 @@ class MissedCopyOuts final : public rpc::Handler {
     const uint32_t crc = ExtendCrc32c(Crc32c(view.substr(kBlock, 4)),
                                       view.substr(kKey, sizeof(uint64_t) + kRowBytes));
     std::memcpy(bytes->data() + kBlock + 4, &crc, sizeof(crc));
-    const auto file = DurableFile::Create(path, disk_);
+    const auto file = DurableFile::Create(path, site_.disk);
     CHECK_OK(file.status());
     CHECK_OK((*file)->Append(*bytes));
     CHECK_OK((*file)->Commit());
@@ -212,8 +189,6 @@ class MissedCopyOuts final : public rpc::Handler {
   // Above the numbers of the Lookups that the checks make.
   static constexpr uint64_t kFirstNumber = kFirstPlantedNumber << 1;
 
-  rpc::Handler* const ps_;
-  FileSystem* const disk_;
   Envelope envelope_;
   uint64_t cut_ = 0;  // the newest
   std::string folder_;
@@ -223,48 +198,40 @@ class MissedCopyOuts final : public rpc::Handler {
   uint64_t lookups_ = 0;
 };
 
-class EarlyCommitAnswers final : public rpc::Handler {
+class RewritingDisk final : public ForwardingFileSystem {
  public:
-  EarlyCommitAnswers(rpc::Handler* coordinator, SimLoop* loop)
-      : coordinator_(coordinator), loop_(loop) {}
+  RewritingDisk(std::unique_ptr<FileSystem> disk, const ForgetfulLedger* ledger)
+      : ForwardingFileSystem(std::move(disk)), ledger_(ledger) {}
 
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (absl::string_view(method.path) != kCommitPath) {
-      return coordinator_->Handle(method, std::move(request), std::move(respond));
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    RETURN_IF_ERROR(disk()->Rename(from, to));
+    if (absl::EndsWith(to, kManifestName)) {
+      ledger_->Rewrite(to.substr(0, to.size() - kManifestName.size()), disk());
     }
-    // Rank 0 believes the cut committed. If the coordinator dies before it links the entry, the
-    // next generation begins from an older cut, and what was acknowledged is gone.
-    respond(DoneMessage());
-    loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(20000)),
-                     [this, method, request = std::move(request)] {
-                       coordinator_->Handle(method, request,
-                                            [](const absl::StatusOr<rpc::Message>&) {});
-                     });
+    return absl::OkStatus();
   }
 
  private:
-  static constexpr char kCommitPath[] = "/satrap.Coordinator/CommitCut";
+  static constexpr absl::string_view kManifestName = "/manifest";
 
-  rpc::Handler* const coordinator_;
-  SimLoop* const loop_;
+  const ForgetfulLedger* const ledger_;
 };
 
 }  // namespace
 
-std::unique_ptr<rpc::Handler> NewLateMarks(rpc::Handler* ps, SimLoop* loop) {
-  return std::make_unique<LateMarks>(ps, loop);
+DiskHook RewrittenManifests() {
+  return [](const Site& site, std::unique_ptr<FileSystem> disk) -> std::unique_ptr<FileSystem> {
+    if (site.role != NN_WORKER) return disk;
+    return std::make_unique<RewritingDisk>(std::move(disk), site.ledger);
+  };
 }
 
-std::unique_ptr<rpc::Handler> NewLateBeginCuts(rpc::Handler* ps, SimLoop* loop) {
-  return std::make_unique<LateBeginCuts>(ps, loop);
-}
-
-std::unique_ptr<rpc::Handler> NewMissedCopyOuts(rpc::Handler* ps, FileSystem* disk) {
-  return std::make_unique<MissedCopyOuts>(ps, disk);
-}
-
-std::unique_ptr<rpc::Handler> NewEarlyCommitAnswers(rpc::Handler* coordinator, SimLoop* loop) {
-  return std::make_unique<EarlyCommitAnswers>(coordinator, loop);
+std::vector<Fault> CutFaults() {
+  return {
+      {.says = "a PS marks a cut after it has said so", .before_ps = Before<LateMarks>()},
+      {.says = "a late copy of BeginCut is obeyed", .before_ps = Before<LateBeginCuts>()},
+      {.says = "an Update misses its copy-out", .before_ps = Before<MissedCopyOuts>()},
+  };
 }
 
 // The fault: an abandoned cut is not written, but what ranks handed over with it was trained, and

@@ -1,38 +1,20 @@
-// Faults of cuts: handlers that stand before an embedding PS or the coordinator, and the ledger of
-// a rank 0 that forgets. None owns what it is given.
-//
-// Not thread-safe: they live on the SimLoop's thread.
+// The ledger of a rank 0 that forgets (see the faults of cuts, sim_plants_cuts.cc). It owns nothing
+// that it is given.
 
 #ifndef SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_CUTS_H_
 #define SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_CUTS_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/file/file_system.h"
-#include "common/rpc/rpc.h"
 #include "nn_worker/rank/schedule/cut_plan.h"
 #include "proto/position.pb.h"
-#include "tests/simulation/machine/sim_loop.h"
+#include "tests/simulation/plants/sim_fault.h"
 
 namespace satrap::simulation {
-
-// Answers BeginCut at once; the PS gets it up to 50 ms later.
-std::unique_ptr<rpc::Handler> NewLateMarks(rpc::Handler* ps, SimLoop* loop);
-
-// Every attempt of a BeginCut marks anew, and AwaitCut means the newest mark. A copy of each
-// BeginCut comes up to 20 ms later, as the network may deliver it.
-std::unique_ptr<rpc::Handler> NewLateBeginCuts(rpc::Handler* ps, SimLoop* loop);
-
-// If an Update comes while a cut is written, the cut's file has the counter row after it, with
-// right checksums. `disk` is the PS's.
-std::unique_ptr<rpc::Handler> NewMissedCopyOuts(rpc::Handler* ps, FileSystem* disk);
-
-// Answers CommitCut at once; the coordinator gets it up to 20 ms later.
-std::unique_ptr<rpc::Handler> NewEarlyCommitAnswers(rpc::Handler* coordinator, SimLoop* loop);
 
 // The ledger of a rank 0 that forgets what was handed over with a cut when that cut is abandoned.
 class ForgetfulLedger {
@@ -51,6 +33,9 @@ class ForgetfulLedger {
   LedgerState start_;
   std::vector<CutPlan> handed_over_;
 };
+
+// The disk of a rank whose manifests get the ledger of Site::ledger.
+DiskHook RewrittenManifests();
 
 }  // namespace satrap::simulation
 

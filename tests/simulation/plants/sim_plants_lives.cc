@@ -1,10 +1,9 @@
-#include "tests/simulation/plants/sim_plants_lives.h"
+// Faults between the lives of a run, and of who its members are: handlers that stand before an
+// engine and take what processes of an earlier life have sent, or tell members too little.
 
 #include <set>
-#include <string>
 #include <utility>
 
-#include "common/base/check.h"
 #include "common/rpc/hot_methods.h"
 #include "proto/control.pb.h"
 #include "tests/simulation/plants/sim_plants_messages.h"
@@ -19,146 +18,130 @@ void Forge(const Envelope& envelope, rpc::Message* request) {
   request->header += forged.SerializeAsString();
 }
 
-class ForgedEnvelopes final : public rpc::Handler {
+// Gives every request the envelope of this life, whatever it came with.
+class ForgedEnvelopes final : public PlantedHandler {
  public:
-  ForgedEnvelopes(rpc::Handler* engine, const Envelope* envelope)
-      : engine_(engine), envelope_(envelope) {}
-
+  using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    Forge(*envelope_, &request);
-    engine_->Handle(method, std::move(request), std::move(respond));
+    Forge(*site_.envelope, &request);
+    Pass(method, std::move(request), std::move(respond));
   }
-
- private:
-  rpc::Handler* const engine_;
-  const Envelope* const envelope_;
 };
 
-class ForgedLeases final : public rpc::Handler {
+// Gives every LeaseSplit the envelope of this life. After a loader's first LeaseSplit of a life
+// comes the last one of the life before once more, as the network may deliver it.
+class ForgedLeases final : public PlantedHandler {
  public:
-  ForgedLeases(rpc::Handler* coordinator, const Envelope* envelope, LifeMemory* memory,
-               SimLoop* loop)
-      : coordinator_(coordinator), envelope_(envelope), memory_(memory), loop_(loop) {}
-
+  using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (method == kLeaseSplitMethod) {
+    if (method == kLeaseSplit) {
       Remember(request);
-      Forge(*envelope_, &request);
+      Forge(*site_.envelope, &request);
     }
-    coordinator_->Handle(method, std::move(request), std::move(respond));
+    Pass(method, std::move(request), std::move(respond));
   }
 
  private:
   void Remember(const rpc::Message& request) {
-    LeaseSplitRequest lease;
-    CHECK(lease.ParseFromString(request.header));
+    const auto lease = HeaderOf<LeaseSplitRequest>(request);
     const uint64_t generation = lease.envelope().generation();
-    if (generation != envelope_->generation()) return;
-    LifeMemory::Lease& last = memory_->leases[lease.call().sender()];
+    if (generation != site_.envelope->generation()) return;
+    LifeMemory::Lease& last = site_.memory->leases[lease.call().sender()];
     if (last.generation > 0 && last.generation < generation) {
-      Forge(*envelope_, &last.request);
-      loop_->Post([this, late = last.request] {
-        coordinator_->Handle(kLeaseSplitMethod, late, [](const auto&) {});
-      });
+      Forge(*site_.envelope, &last.request);
+      site_.loop->Post(
+          [this, late = last.request] { Pass(kLeaseSplit, late, [](const auto&) {}); });
     }
     last = {generation, request};
   }
-
-  rpc::Handler* const coordinator_;
-  const Envelope* const envelope_;
-  LifeMemory* const memory_;
-  SimLoop* const loop_;
 };
 
-class KeptWindow final : public rpc::Handler {
+// Answers Updates that an earlier life has had with DONE. Numbers begin at 1 in each generation, so
+// new Updates are mistaken for repeated ones.
+class KeptWindow final : public PlantedHandler {
  public:
-  KeptWindow(rpc::Handler* ps, std::set<std::pair<uint32_t, uint64_t>>* window)
-      : ps_(ps), window_(window) {}
-
+  using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     if (method == rpc::kUpdate) {
-      UpdateHeader update;
-      CHECK(update.ParseFromString(request.header));
+      const auto update = HeaderOf<UpdateHeader>(request);
       const std::pair<uint32_t, uint64_t> id(update.call().sender(), update.call().number());
-      if (own_.count(id) == 0 && !window_->insert(id).second) return respond(DoneMessage());
+      auto& window = site_.memory->windows[site_.index];
+      if (own_.count(id) == 0 && !window.insert(id).second) return respond(DoneMessage());
       own_.insert(id);
     }
-    ps_->Handle(method, std::move(request), std::move(respond));
+    Pass(method, std::move(request), std::move(respond));
   }
 
  private:
-  rpc::Handler* const ps_;
-  std::set<std::pair<uint32_t, uint64_t>>* const window_;
   std::set<std::pair<uint32_t, uint64_t>> own_;  // of this generation
 };
 
-class MembersToldOnce final : public rpc::Handler {
+// Sends the list of members with one answer to each process, whether or not that arrives.
+class MembersToldOnce final : public PlantedHandler {
  public:
-  explicit MembersToldOnce(rpc::Handler* coordinator) : coordinator_(coordinator) {}
-
+  using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     HeartbeatRequest beat;
-    if (!(method == kHeartbeatMethod) || !beat.ParseFromString(request.header)) {
-      return coordinator_->Handle(method, std::move(request), std::move(respond));
+    if (!(method == kHeartbeat) || !beat.ParseFromString(request.header)) {
+      return Pass(method, std::move(request), std::move(respond));
     }
-    coordinator_->Handle(method, std::move(request),
-                         [this, sender = beat.incarnation(), respond = std::move(respond)](
-                             absl::StatusOr<rpc::Message> answer) mutable {
-                           HeartbeatAnswer told;
-                           if (answer.ok() && told.ParseFromString(answer->header) &&
-                               told.members_size() > 0 && !told_.insert(sender).second) {
-                             told.clear_members();
-                             answer->header = told.SerializeAsString();
-                           }
-                           respond(std::move(answer));
-                         });
+    Pass(method, std::move(request),
+         [this, sender = beat.incarnation(),
+          respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
+           HeartbeatAnswer told;
+           if (answer.ok() && told.ParseFromString(answer->header) && told.members_size() > 0 &&
+               !told_.insert(sender).second) {
+             told.clear_members();
+             answer->header = told.SerializeAsString();
+           }
+           respond(std::move(answer));
+         });
   }
 
  private:
-  rpc::Handler* const coordinator_;
   std::set<uint64_t> told_;  // incarnations
 };
 
-class EndedRegistrations final : public rpc::Handler {
+// Ends the first call of Register of each process with CANCELLED, as gRPC does where the other side
+// ends a call; a channel says UNAVAILABLE instead (common/rpc/grpc_channel.h).
+class EndedRegistrations final : public PlantedHandler {
  public:
-  explicit EndedRegistrations(rpc::Handler* coordinator) : coordinator_(coordinator) {}
-
+  using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     RegisterRequest registration;
-    if (method == kRegisterMethod && registration.ParseFromString(request.header) &&
+    if (method == kRegister && registration.ParseFromString(request.header) &&
         ended_.insert(registration.incarnation()).second) {
       return respond(absl::CancelledError("the server goes down"));
     }
-    coordinator_->Handle(method, std::move(request), std::move(respond));
+    Pass(method, std::move(request), std::move(respond));
   }
 
  private:
-  rpc::Handler* const coordinator_;
   std::set<uint64_t> ended_;  // incarnations
 };
 
 }  // namespace
 
-std::unique_ptr<rpc::Handler> NewForgedEnvelopes(rpc::Handler* engine, const Envelope* envelope) {
-  return std::make_unique<ForgedEnvelopes>(engine, envelope);
-}
-
-std::unique_ptr<rpc::Handler> NewForgedLeases(rpc::Handler* coordinator, const Envelope* envelope,
-                                              LifeMemory* memory, SimLoop* loop) {
-  return std::make_unique<ForgedLeases>(coordinator, envelope, memory, loop);
-}
-
-std::unique_ptr<rpc::Handler> NewKeptWindow(rpc::Handler* ps,
-                                            std::set<std::pair<uint32_t, uint64_t>>* window) {
-  return std::make_unique<KeptWindow>(ps, window);
-}
-
-std::unique_ptr<rpc::Handler> NewMembersToldOnce(rpc::Handler* coordinator) {
-  return std::make_unique<MembersToldOnce>(coordinator);
-}
-
-std::unique_ptr<rpc::Handler> NewEndedRegistrations(rpc::Handler* coordinator) {
-  return std::make_unique<EndedRegistrations>(coordinator);
+std::vector<Fault> LifeFaults() {
+  return {
+      {.says = "the coordinator tells each member of the others once, heard or not",
+       .before_coordinator = Before<MembersToldOnce>()},
+      {.says = "a call that the other side has ended counts as given up on this side",
+       .before_coordinator = Before<EndedRegistrations>()},
+      {.says = "a PS takes calls of an earlier life",
+       .with_deaths = true,
+       .before_ps = Before<ForgedEnvelopes>()},
+      {.says = "an embedding worker takes calls of an earlier life",
+       .with_deaths = true,
+       .before_worker = Before<ForgedEnvelopes>()},
+      {.says = "the coordinator leases splits to an earlier life",
+       .worlds = Fault::kHybrid,
+       .with_deaths = true,
+       .before_coordinator = Before<ForgedLeases>()},
+      {.says = "windows of calls are kept over a generation",
+       .with_deaths = true,
+       .before_ps = Before<KeptWindow>()},
+  };
 }
 
 }  // namespace satrap::simulation

@@ -1,7 +1,6 @@
 #include "tests/simulation/plants/sim_plants_messages.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 #include <string>
@@ -9,112 +8,82 @@
 
 #include "common/rpc/control_methods.h"
 #include "common/rpc/hot_methods.h"
-#include "common/rpc/payload.h"
 #include "common/rpc/reliable_call.h"
 #include "proto/control.pb.h"
-#include "proto/hot.pb.h"
-#include "tests/simulation/data/sim_data.h"
 
 namespace satrap::simulation {
 namespace {
 
 template <typename Header>
 void EditCallOf(rpc::Message* request, const std::function<void(int stream, CallId*)>& edit) {
-  Header header;
-  CHECK(header.ParseFromString(request->header));
-  int stream = TRAIN_STREAM;
-  // All calls without a stream are numbered as if they belonged to one stream.
-  if constexpr (requires { header.stream(); }) stream = header.stream();
-  edit(stream, header.mutable_call());
-  request->header = header.SerializeAsString();
+  EditHeader<Header>(request, [&edit](Header* header) {
+    int stream = TRAIN_STREAM;
+    if constexpr (requires { header->stream(); }) stream = header->stream();
+    edit(stream, header->mutable_call());
+  });
 }
-
-// Changes the CallId of a request of any method that has one.
-void EditCall(const rpc::Method& method, rpc::Message* request,
-              const std::function<void(int stream, CallId*)>& edit) {
-  if (method == rpc::kPutBatch) EditCallOf<PutBatchHeader>(request, edit);
-  if (method == rpc::kNextBatch) EditCallOf<NextBatchHeader>(request, edit);
-  if (method == rpc::kPushGradients) EditCallOf<PushGradientsHeader>(request, edit);
-  if (method == rpc::kAck) EditCallOf<AckHeader>(request, edit);
-  if (method == rpc::kUpdate) EditCallOf<UpdateHeader>(request, edit);
-  if (method == rpc::kApplyStep) EditCallOf<ApplyStepHeader>(request, edit);
-  if (method == kLeaseSplitMethod) EditCallOf<LeaseSplitRequest>(request, edit);
-}
-
-// If the engine refused a planted call, the plant would break another promise than it is meant to.
-void IgnoreAnswer(absl::StatusOr<rpc::Message> answer) { CHECK_OK(answer.status()); }
 
 // The receiver has no memory of calls: an attempt whose answer was lost runs again.
-class ForgetfulWindow final : public rpc::Handler {
+class ForgetfulWindow final : public PlantedHandler {
  public:
-  ForgetfulWindow(rpc::Handler* engine, const rpc::Method& method)
-      : engine_(engine), method_(method) {}
+  ForgetfulWindow(const Site& site, rpc::Handler* next, const rpc::Method& method)
+      : PlantedHandler(site, next), method_(method) {}
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     if (method == method_) {
-      EditCall(method, &request, [this](int, CallId* call) {
-        call->set_number(++last_number_);
-        call->set_oldest_open(1);
-      });
+      EditCall(method, &request, [this](int, CallId* call) { Renumber(call, ++last_number_); });
     }
-    engine_->Handle(method, std::move(request), std::move(respond));
+    Pass(method, std::move(request), std::move(respond));
   }
 
  private:
-  rpc::Handler* const engine_;
   const rpc::Method method_;
   uint64_t last_number_ = 0;  // over all senders
 };
 
 // The receiver forgets an answer when its number is closed, and then mistakes a late copy for a new
-// call. It still recognises repeats of open calls.
-class ClosedCallsRun final : public rpc::Handler {
+// call, of any method. It still recognises repeats of open calls.
+class ClosedCallsRun final : public PlantedHandler {
  public:
-  explicit ClosedCallsRun(rpc::Handler* engine) : engine_(engine) {}
-
+  using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     EditCall(method, &request, [&](int stream, CallId* call) {
       uint64_t& oldest_open = oldest_open_[{method.path, call->sender(), stream}];
       oldest_open = std::max<uint64_t>(oldest_open, call->oldest_open());
       if (call->number() < oldest_open) call->set_number(kFirstPlantedNumber + count_++);
     });
-    engine_->Handle(method, std::move(request), std::move(respond));
+    Pass(method, std::move(request), std::move(respond));
   }
 
  private:
-  rpc::Handler* const engine_;
   std::map<std::tuple<std::string, uint32_t, int>, uint64_t> oldest_open_;
   uint64_t count_ = 0;
 };
 
-// Drops calls but answers that they are done.
-class Swallower final : public rpc::Handler {
+// Drops the calls of a method but answers that they are done.
+class Swallower final : public PlantedHandler {
  public:
-  Swallower(rpc::Handler* engine, const rpc::Method& method) : engine_(engine), method_(method) {}
+  Swallower(const Site& site, rpc::Handler* next, const rpc::Method& method)
+      : PlantedHandler(site, next), method_(method) {}
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (method == method_) {
-      respond(DoneMessage());
-    } else {
-      engine_->Handle(method, std::move(request), std::move(respond));
-    }
+    if (method == method_) return respond(DoneMessage());
+    Pass(method, std::move(request), std::move(respond));
   }
 
  private:
-  rpc::Handler* const engine_;
   const rpc::Method method_;
 };
 
-class EarlyAnswers final : public rpc::Handler {
+// Answers the calls of a method, which ranks have numbered, at once, but passes them to the PS up
+// to 20 ms later.
+class EarlyAnswers final : public PlantedHandler {
  public:
-  EarlyAnswers(rpc::Handler* ps, const rpc::Method& method, SimLoop* loop)
-      : ps_(ps), method_(method), loop_(loop) {}
+  EarlyAnswers(const Site& site, rpc::Handler* next, const rpc::Method& method)
+      : PlantedHandler(site, next), method_(method) {}
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (!(method == method_)) {
-      ps_->Handle(method, std::move(request), std::move(respond));
-      return;
-    }
+    if (!(method == method_)) return Pass(method, std::move(request), std::move(respond));
     bool is_new = false;
     EditCall(method, &request, [&](int, CallId* call) {
       is_new = seen_.emplace(call->sender(), call->number()).second;
@@ -123,186 +92,12 @@ class EarlyAnswers final : public rpc::Handler {
     });
     // Passes on only the first attempt, so that the call is late but not doubled.
     respond(DoneMessage());
-    if (!is_new) return;
-    loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(20000)),
-                     [this, method, request = std::move(request)]() mutable {
-                       ps_->Handle(method, std::move(request), IgnoreAnswer);
-                     });
+    if (is_new) PassLate(20000, method, std::move(request), ExpectNoError);
   }
 
  private:
-  rpc::Handler* const ps_;
   const rpc::Method method_;
-  SimLoop* const loop_;
   std::set<std::pair<uint32_t, uint64_t>> seen_;
-};
-
-// Creates rows of table "rows" by sending Updates of zeros as the last rank.
-class RowMaker {
- public:
-  RowMaker(rpc::Handler* ps, int ranks) : ps_(ps), rank_(ranks - 1) {}
-
-  void Make(const Envelope& envelope, const std::vector<uint64_t>& keys) {
-    if (keys.empty()) return;
-    UpdateHeader update;
-    *update.mutable_envelope() = envelope;
-    // The sender must be some rank, because a PS knows no other senders. An ordered PS would wait
-    // for the Updates of the other ranks, so this is for unordered worlds.
-    update.mutable_call()->set_sender(rank_);
-    update.mutable_call()->set_number(kFirstPlantedNumber + count_++);
-    update.mutable_call()->set_oldest_open(1);
-    update.mutable_step()->set_normalizer(1);
-    update.set_dtype(F32);
-    TableUpdate* table = update.add_tables();
-    table->set_table(1);
-    table->set_num_keys(keys.size());
-    table->set_row_values(kRowValues);
-    rpc::PayloadBuilder builder;
-    builder.Reserve<uint64_t>(keys.size(), table->mutable_keys());
-    builder.Reserve(F32, keys.size() * kRowValues, table->mutable_gradients());
-    builder.Allocate();
-    std::copy(keys.begin(), keys.end(), builder.Fill<uint64_t>(table->keys()).begin());
-    for (float& gradient : builder.Fill<float>(table->gradients())) gradient = 0;
-    ps_->Handle(rpc::kUpdate, {update.SerializeAsString(), builder.Take()}, IgnoreAnswer);
-  }
-
- private:
-  rpc::Handler* const ps_;
-  const int rank_;
-  uint64_t count_ = 0;
-};
-
-template <typename Tables>
-std::vector<uint64_t> KeysOfRows(const Tables& tables, const Buffer& payload) {
-  std::vector<uint64_t> all;
-  if (payload.empty()) return all;  // no keys
-  for (const auto& table : tables) {
-    if (table.table() != 1) continue;
-    const auto keys = rpc::SectionView<uint64_t>(payload, table.keys(), table.num_keys(), "keys");
-    CHECK_OK(keys.status());
-    all.insert(all.end(), keys->begin(), keys->end());
-  }
-  return all;
-}
-
-class RowCreatingLookup final : public rpc::Handler {
- public:
-  RowCreatingLookup(rpc::Handler* ps, int ranks) : ps_(ps), rows_(ps, ranks) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (method == rpc::kLookup) {
-      LookupHeader lookup;
-      CHECK(lookup.ParseFromString(request.header));
-      // Runs before the Lookup, which then finds rows. Most still have their initial values, so
-      // only the presence and the number of rows show it.
-      rows_.Make(lookup.envelope(), KeysOfRows(lookup.tables(), request.payload));
-    }
-    ps_->Handle(method, std::move(request), std::move(respond));
-  }
-
- private:
-  rpc::Handler* const ps_;
-  RowMaker rows_;
-};
-
-class LaterRowsKept final : public rpc::Handler {
- public:
-  LaterRowsKept(rpc::Handler* ps, int ranks) : ps_(ps), rows_(ps, ranks) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (method == rpc::kUpdate) {
-      UpdateHeader update;
-      CHECK(update.ParseFromString(request.header));
-      envelope_ = update.envelope();
-      for (const uint64_t key : KeysOfRows(update.tables(), request.payload)) {
-        // Any of the cuts may be loaded later.
-        for (auto& [directory, later] : later_) later.insert(key);
-      }
-    } else if (method == rpc::kBeginCut) {
-      BeginCutRequest begin;
-      CHECK(begin.ParseFromString(request.header));
-      later_[begin.directory()].clear();
-    } else if (method == rpc::kLoadTables) {
-      LoadTablesRequest load;
-      CHECK(load.ParseFromString(request.header));
-      respond = [this, respond = std::move(respond),
-                 directory = load.directory()](absl::StatusOr<rpc::Message> answer) mutable {
-        const std::set<uint64_t>& later = later_[directory];
-        rows_.Make(envelope_, {later.begin(), later.end()});
-        respond(std::move(answer));
-      };
-    }
-    ps_->Handle(method, std::move(request), std::move(respond));
-  }
-
- private:
-  rpc::Handler* const ps_;
-  RowMaker rows_;
-  Envelope envelope_;
-  std::map<std::string, std::set<uint64_t>> later_;  // rows updated later than that saved folder
-};
-
-// All lookups and updates agree on the wrong keys, so training goes well. Only another program, or
-// the next version, would not find its rows.
-class OtherKeys final : public rpc::Handler {
- public:
-  explicit OtherKeys(rpc::Handler* ps) : ps_(ps) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (method == rpc::kLookup) ChangeKeys<LookupHeader>(&request);
-    if (method == rpc::kUpdate) ChangeKeys<UpdateHeader>(&request);
-    ps_->Handle(method, std::move(request), std::move(respond));
-  }
-
- private:
-  // Attempts of a call share one payload, so the changed keys go into a copy.
-  template <typename Header>
-  static void ChangeKeys(rpc::Message* request) {
-    Header header;
-    CHECK(header.ParseFromString(request->header));
-    if (request->payload.empty()) return;
-    Buffer copy(request->payload.size());
-    std::memcpy(copy.mutable_data(), request->payload.data(), copy.size());
-    for (const auto& table : header.tables()) {
-      for (uint64_t& key :
-           copy.MutableView<uint64_t>(table.keys().offset_bytes(), table.num_keys())) {
-        key ^= 1;
-      }
-    }
-    request->payload = std::move(copy);
-  }
-
-  rpc::Handler* const ps_;
-};
-
-class EarlyEpochEnds final : public rpc::Handler {
- public:
-  EarlyEpochEnds(rpc::Handler* worker, int loaders) : worker_(worker), loaders_(loaders) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    PutBatchHeader header;
-    if (method == rpc::kPutBatch) CHECK(header.ParseFromString(request.header));
-    if (!(method == rpc::kPutBatch) || header.has_part()) {
-      worker_->Handle(method, std::move(request), std::move(respond));
-      return;
-    }
-    // The engine believes that all loaders have ended the epoch, but parts of the slower ones still
-    // come.
-    const bool is_first = ended_.emplace(header.stream(), header.epoch()).second;
-    for (int loader = 0; is_first && loader < loaders_; ++loader) {
-      header.mutable_call()->set_sender(loader);
-      header.mutable_call()->set_number(kFirstPlantedNumber + count_++);
-      header.mutable_call()->set_oldest_open(1);
-      worker_->Handle(method, {header.SerializeAsString(), Buffer()}, IgnoreAnswer);
-    }
-    respond(DoneMessage());
-  }
-
- private:
-  rpc::Handler* const worker_;
-  const int loaders_;
-  std::set<std::pair<int, uint32_t>> ended_;  // stream and epoch
-  uint64_t count_ = 0;
 };
 
 // One rank's pushes, over all its channels, that wait for an answer, by number.
@@ -317,6 +112,8 @@ struct OpenPushes {
   }
 };
 
+// Delivers pushes reliably but answers them wrongly: each at once, or, if `out_of_order`, whenever
+// any push is answered, the oldest open one.
 class MisansweredPushes final : public rpc::Channel {
  public:
   MisansweredPushes(rpc::Channel* channel, std::shared_ptr<OpenPushes> pushes, bool out_of_order,
@@ -361,18 +158,30 @@ class MisansweredPushes final : public rpc::Channel {
   SimLoop* const loop_;
 };
 
+ChannelsHook MisanswerPushes(bool out_of_order) {
+  return [out_of_order](const Site& rank, const std::vector<rpc::Channel*>& channels) {
+    auto pushes = std::make_shared<OpenPushes>();
+    std::vector<std::unique_ptr<rpc::Channel>> made;
+    for (rpc::Channel* channel : channels) {
+      made.push_back(std::make_unique<MisansweredPushes>(channel, pushes, out_of_order, rank.loop));
+    }
+    return made;
+  };
+}
+
+// Asks for the next rank's part of each ordered step.
 class OtherPartRequests final : public rpc::Channel {
  public:
-  OtherPartRequests(rpc::Channel* channel, int part) : channel_(channel), part_(part) {}
+  OtherPartRequests(const Site& rank, rpc::Channel* channel)
+      : channel_(channel), part_((rank.index + 1) % rank.shape->ranks) {}
 
   void Call(const rpc::Method& method, rpc::Message request, int64_t timeout_ms,
             rpc::Callback done) override {
     if (method == rpc::kNextBatch) {
-      NextBatchHeader header;
-      CHECK(header.ParseFromString(request.header));
-      // Every part is still trained once, but by the wrong rank: sums are right, parts are not.
-      if (header.has_wanted()) header.mutable_wanted()->set_part(part_);
-      request.header = header.SerializeAsString();
+      EditHeader<NextBatchHeader>(&request, [this](NextBatchHeader* header) {
+        // Every part is still trained once, but by the wrong rank: sums are right, parts are not.
+        if (header->has_wanted()) header->mutable_wanted()->set_part(part_);
+      });
     }
     channel_->Call(method, std::move(request), timeout_ms, std::move(done));
   }
@@ -382,6 +191,66 @@ class OtherPartRequests final : public rpc::Channel {
   const int part_;
 };
 
+// Answers the last rank's pushes and does not send them.
+class DroppedPushes final : public rpc::Channel {
+ public:
+  DroppedPushes(const Site& rank, rpc::Channel* channel) : rank_(rank), channel_(channel) {}
+
+  void Call(const rpc::Method& method, rpc::Message request, int64_t timeout_ms,
+            rpc::Callback done) override {
+    if (!rank_.is_last || !(method == rpc::kPushGradients)) {
+      return channel_->Call(method, std::move(request), timeout_ms, std::move(done));
+    }
+    rank_.loop->Post([done = std::move(done)]() mutable { done(DoneMessage()); });
+  }
+
+ private:
+  const Site rank_;
+  rpc::Channel* const channel_;
+};
+
+template <typename Planted>
+ChannelsHook Through() {
+  return [](const Site& rank, const std::vector<rpc::Channel*>& channels) {
+    std::vector<std::unique_ptr<rpc::Channel>> made;
+    for (rpc::Channel* channel : channels) {
+      made.push_back(std::make_unique<Planted>(rank, channel));
+    }
+    return made;
+  };
+}
+
+HandlerHook SetTraining(bool training) {
+  return Before<Editor<LookupHeader>>(rpc::kLookup, [training](const Site&, LookupHeader* header) {
+    header->set_training(training);
+  });
+}
+
+std::vector<Fault> AttemptFaults() {
+  return {
+      {.says = "PutBatch runs once for each attempt",
+       .before_worker = Before<ForgetfulWindow>(rpc::kPutBatch)},
+      {.says = "NextBatch runs once for each attempt",
+       .before_worker = Before<ForgetfulWindow>(rpc::kNextBatch)},
+      {.says = "PushGradients runs once for each attempt",
+       .before_worker = Before<ForgetfulWindow>(rpc::kPushGradients)},
+      {.says = "Ack runs once for each attempt",
+       .before_worker = Before<ForgetfulWindow>(rpc::kAck)},
+      // An Update whose answer was lost is repeated by its sender, and would be applied twice.
+      {.says = "Update runs once for each attempt",
+       .before_ps = Before<ForgetfulWindow>(rpc::kUpdate)},
+      // A lease whose answer was lost would belong to nobody: its split is never read.
+      {.says = "LeaseSplit runs once for each attempt",
+       .worlds = Fault::kHybrid,
+       .before_coordinator = Before<ForgetfulWindow>(kLeaseSplit)},
+      {.says = "a call whose number is closed runs again",
+       .worlds = Fault::kHybrid,
+       .before_ps = Before<ClosedCallsRun>(),
+       .before_worker = Before<ClosedCallsRun>(),
+       .before_coordinator = Before<ClosedCallsRun>()},
+  };
+}
+
 }  // namespace
 
 rpc::Message DoneMessage() {
@@ -390,63 +259,92 @@ rpc::Message DoneMessage() {
   return {done.SerializeAsString(), Buffer()};
 }
 
-void GiveNewNumber(const rpc::Method& method, rpc::Message* request, uint64_t number) {
-  EditCall(method, request, [number](int, CallId* call) {
-    call->set_number(number);
-    call->set_oldest_open(1);
-  });
+void ExpectNoError(const absl::StatusOr<rpc::Message>& answer) { CHECK_OK(answer.status()); }
+
+void EditCall(const rpc::Method& method, rpc::Message* request,
+              const std::function<void(int stream, CallId*)>& edit) {
+  if (method == rpc::kPutBatch) EditCallOf<PutBatchHeader>(request, edit);
+  if (method == rpc::kNextBatch) EditCallOf<NextBatchHeader>(request, edit);
+  if (method == rpc::kPushGradients) EditCallOf<PushGradientsHeader>(request, edit);
+  if (method == rpc::kAck) EditCallOf<AckHeader>(request, edit);
+  if (method == rpc::kUpdate) EditCallOf<UpdateHeader>(request, edit);
+  if (method == rpc::kApplyStep) EditCallOf<ApplyStepHeader>(request, edit);
+  if (method == kLeaseSplit) EditCallOf<LeaseSplitRequest>(request, edit);
 }
 
-std::unique_ptr<rpc::Handler> NewForgetfulWindow(rpc::Handler* engine, const rpc::Method& method) {
-  return std::make_unique<ForgetfulWindow>(engine, method);
+void Renumber(CallId* call, uint64_t number) {
+  call->set_number(number);
+  call->set_oldest_open(1);
 }
 
-std::unique_ptr<rpc::Handler> NewClosedCallsRun(rpc::Handler* engine) {
-  return std::make_unique<ClosedCallsRun>(engine);
+void SetCall(CallId* call, uint32_t sender, uint64_t number) {
+  call->set_sender(sender);
+  Renumber(call, number);
 }
 
-std::unique_ptr<rpc::Handler> NewSwallower(rpc::Handler* engine, const rpc::Method& method) {
-  return std::make_unique<Swallower>(engine, method);
+HandlerHook AtLast(HandlerHook hook) {
+  return [hook = std::move(hook)](const Site& site, rpc::Handler* next) {
+    return site.is_last ? hook(site, next) : nullptr;
+  };
 }
 
-std::unique_ptr<rpc::Handler> NewEarlyAnswers(rpc::Handler* ps, const rpc::Method& method,
-                                              SimLoop* loop) {
-  return std::make_unique<EarlyAnswers>(ps, method, loop);
-}
-
-std::unique_ptr<rpc::Handler> NewRowCreatingLookup(rpc::Handler* ps, int ranks) {
-  return std::make_unique<RowCreatingLookup>(ps, ranks);
-}
-
-std::unique_ptr<rpc::Handler> NewLaterRowsKept(rpc::Handler* ps, int ranks) {
-  return std::make_unique<LaterRowsKept>(ps, ranks);
-}
-
-std::unique_ptr<rpc::Handler> NewOtherKeys(rpc::Handler* ps) {
-  return std::make_unique<OtherKeys>(ps);
-}
-
-std::unique_ptr<rpc::Handler> NewEarlyEpochEnds(rpc::Handler* worker, int loaders) {
-  return std::make_unique<EarlyEpochEnds>(worker, loaders);
-}
-
-std::vector<std::unique_ptr<rpc::Channel>> NewMisansweredPushes(
-    const std::vector<rpc::Channel*>& channels, bool out_of_order, SimLoop* loop) {
-  auto pushes = std::make_shared<OpenPushes>();
-  std::vector<std::unique_ptr<rpc::Channel>> made;
-  for (rpc::Channel* channel : channels) {
-    made.push_back(std::make_unique<MisansweredPushes>(channel, pushes, out_of_order, loop));
-  }
-  return made;
-}
-
-std::vector<std::unique_ptr<rpc::Channel>> NewOtherPartRequests(
-    const std::vector<rpc::Channel*>& channels, int part) {
-  std::vector<std::unique_ptr<rpc::Channel>> made;
-  for (rpc::Channel* channel : channels) {
-    made.push_back(std::make_unique<OtherPartRequests>(channel, part));
-  }
-  return made;
+std::vector<Fault> MessageFaults() {
+  std::vector<Fault> faults = {
+      {.says = "a push of a step that is not finite is applied",
+       .before_worker = Before<Editor<PushGradientsHeader>>(
+           rpc::kPushGradients,
+           [](const Site&, PushGradientsHeader* push) { push->mutable_step()->set_finite(true); })},
+      {.says = "a permit returns before the push is answered",
+       .worlds = Fault::kHybrid,
+       .channels = MisanswerPushes(/*out_of_order=*/false)},
+      {.says = "a rank's push is answered and never sent", .channels = Through<DroppedPushes>()},
+      {.says = "permits return out of order",
+       .worlds = Fault::kHybrid,
+       .channels = MisanswerPushes(/*out_of_order=*/true)},
+      {.says = "a PS answers an Update before it has applied it (hybrid)",
+       .worlds = Fault::kHybrid,
+       .before_ps = Before<EarlyAnswers>(rpc::kUpdate)},
+      {.says = "a PS answers an Update before it has applied it (sync)",
+       .worlds = Fault::kSync,
+       .before_ps = Before<EarlyAnswers>(rpc::kUpdate)},
+      {.says = "an Update is left out at one of the PSs",
+       .before_ps = AtLast(Before<Swallower>(rpc::kUpdate))},
+      {.says = "one of the PSs divides by another normalizer",
+       .before_ps = AtLast(Before<Editor<UpdateHeader>>(rpc::kUpdate,
+                                                        [](const Site&, UpdateHeader* update) {
+                                                          StepHeader* step = update->mutable_step();
+                                                          step->set_normalizer(2 *
+                                                                               step->normalizer());
+                                                        }))},
+      // Nobody would release the part: the worker fills up over many evaluations.
+      {.says = "a part stays outstanding after its Ack",
+       .before_worker = Before<Swallower>(rpc::kAck)},
+      {.says = "a Lookup of evaluation gives initial values", .before_ps = SetTraining(true)},
+      {.says = "a Lookup of training gives zeros", .before_ps = SetTraining(false)},
+      // Rank 0 hears that the best model is loaded, and the test scores the last one.
+      {.says = "the best model is not loaded for the test",
+       .before_ps = Before<Swallower>(rpc::kLoadTables)},
+      {.says = "each rank asks for the next rank's part",
+       .worlds = Fault::kSync,
+       .channels = Through<OtherPartRequests>()},
+      {.says = "a step is not clipped at one of the PSs",
+       .worlds = Fault::kSync,
+       .before_ps = AtLast(Before<Editor<ApplyStepHeader>>(
+           rpc::kApplyStep,
+           [](const Site&, ApplyStepHeader* header) { header->set_clip_factor(1); }))},
+      {.says = "a step is clipped by the norm of its rows alone",
+       .worlds = Fault::kSync,
+       .before_worker =
+           Before<Editor<PushGradientsHeader>>(rpc::kPushGradients,
+                                               [](const Site&, PushGradientsHeader* push) {
+                                                 push->mutable_step()->clear_dense_squares();
+                                               })},
+      {.says = "a PS answers ApplyStep before it has applied the step",
+       .worlds = Fault::kSync,
+       .before_ps = Before<EarlyAnswers>(rpc::kApplyStep)},
+  };
+  for (Fault& fault : AttemptFaults()) faults.push_back(std::move(fault));
+  return faults;
 }
 
 }  // namespace satrap::simulation

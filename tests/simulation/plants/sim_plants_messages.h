@@ -1,7 +1,4 @@
-// Handlers and channels that sit between two engines and break one promise. None owns the engine or
-// channel that it is given.
-//
-// Not thread-safe: they live on the SimLoop's thread.
+// What plants of messages between two engines are made of.
 
 #ifndef SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_MESSAGES_H_
 #define SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_MESSAGES_H_
@@ -9,93 +6,99 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <set>
 #include <utility>
-#include <vector>
 
 #include "common/base/check.h"
+#include "common/role/coordinator_client.h"
 #include "common/rpc/rpc.h"
 #include "proto/hot.pb.h"
-#include "tests/simulation/machine/sim_loop.h"
+#include "tests/simulation/plants/sim_fault.h"
 
 namespace satrap::simulation {
 
 // Larger than every number that an engine assigns.
 inline constexpr uint64_t kFirstPlantedNumber = uint64_t{1} << 40;
+
 // The answer to a call that only asks for something to be done.
 rpc::Message DoneMessage();
-// Sets the number of a request, of any method that numbers its calls. Numbers of earlier calls stay
-// open.
-void GiveNewNumber(const rpc::Method& method, rpc::Message* request, uint64_t number);
+// If the engine refused a planted call, the plant would break another promise than it is meant to.
+void ExpectNoError(const absl::StatusOr<rpc::Message>& answer);
+// The header of a request. REQUIRES: it is one
+template <typename Header>
+Header HeaderOf(const rpc::Message& request) {
+  Header header;
+  CHECK(header.ParseFromString(request.header));
+  return header;
+}
+template <typename Header>
+void EditHeader(rpc::Message* request, const std::function<void(Header*)>& edit) {
+  Header header = HeaderOf<Header>(*request);
+  edit(&header);
+  request->header = header.SerializeAsString();
+}
+// Changes the CallId of a request of any method that has one. Calls without a stream are numbered
+// as if they belonged to TRAIN_STREAM.
+void EditCall(const rpc::Method& method, rpc::Message* request,
+              const std::function<void(int stream, CallId*)>& edit);
+// Gives a request a new number, of any method that numbers its calls, or sets all three. Numbers of
+// earlier calls stay open.
+void Renumber(CallId* call, uint64_t number);
+void SetCall(CallId* call, uint32_t sender, uint64_t number);
 
-inline constexpr rpc::Method kRegisterMethod = {"/satrap.Coordinator/Register", false};
-inline constexpr rpc::Method kHeartbeatMethod = {"/satrap.Coordinator/Heartbeat", false};
-inline constexpr rpc::Method kLeaseSplitMethod = {"/satrap.Coordinator/LeaseSplit", false};
+// A handler that breaks one promise; a subclass passes on what it leaves alone.
+class PlantedHandler : public rpc::Handler {
+ public:
+  PlantedHandler(const Site& site, rpc::Handler* next) : site_(site), next_(next) {}
+
+ protected:
+  void Pass(const rpc::Method& method, rpc::Message request, rpc::Callback respond) {
+    next_->Handle(method, std::move(request), std::move(respond));
+  }
+  // Passes a call on up to `latest_us` later.
+  void PassLate(int64_t latest_us, const rpc::Method& method, rpc::Message request,
+                rpc::Callback respond) {
+    PassAfter(static_cast<int64_t>(site_.loop->random()->Below(latest_us)), method,
+              std::move(request), std::move(respond));
+  }
+  void PassAfter(int64_t delay_us, const rpc::Method& method, rpc::Message request,
+                 rpc::Callback respond) {
+    site_.loop->PostAfter(delay_us, [this, method, request = std::move(request),
+                                     respond = std::move(respond)]() mutable {
+      Pass(method, std::move(request), std::move(respond));
+    });
+  }
+
+  const Site site_;
+  rpc::Handler* const next_;
+};
+template <typename Planted, typename... Arguments>
+HandlerHook Before(Arguments... arguments) {
+  return [=](const Site& site, rpc::Handler* next) {
+    return std::make_unique<Planted>(site, next, arguments...);
+  };
+}
+// `hook` before the last process of a role alone.
+HandlerHook AtLast(HandlerHook hook);
 
 // Changes the header of each request of one method.
 template <typename Header>
-class Editor final : public rpc::Handler {
+class Editor final : public PlantedHandler {
  public:
-  Editor(rpc::Handler* engine, const rpc::Method& method, std::function<void(Header*)> edit)
-      : engine_(engine), method_(method), edit_(std::move(edit)) {}
+  using Edit = std::function<void(const Site&, Header*)>;
+  Editor(const Site& site, rpc::Handler* next, const rpc::Method& method, Edit edit)
+      : PlantedHandler(site, next), method_(method), edit_(std::move(edit)) {}
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     if (method == method_) {
-      Header header;
-      CHECK(header.ParseFromString(request.header));
-      edit_(&header);
-      request.header = header.SerializeAsString();
+      EditHeader<Header>(&request, [this](Header* header) { edit_(site_, header); });
     }
-    engine_->Handle(method, std::move(request), std::move(respond));
+    Pass(method, std::move(request), std::move(respond));
   }
 
  private:
-  rpc::Handler* const engine_;
   const rpc::Method method_;
-  const std::function<void(Header*)> edit_;
+  const Edit edit_;
 };
-template <typename Header>
-std::unique_ptr<rpc::Handler> NewEditor(rpc::Handler* engine, const rpc::Method& method,
-                                        std::function<void(Header*)> edit) {
-  return std::make_unique<Editor<Header>>(engine, method, std::move(edit));
-}
-
-// Gives every attempt of a call of `method` a number of its own.
-std::unique_ptr<rpc::Handler> NewForgetfulWindow(rpc::Handler* engine, const rpc::Method& method);
-
-// If the sender has closed a call, gives a late attempt of it a new number, whatever its method.
-std::unique_ptr<rpc::Handler> NewClosedCallsRun(rpc::Handler* engine);
-
-// Answers the calls of `method` with DONE and does nothing.
-std::unique_ptr<rpc::Handler> NewSwallower(rpc::Handler* engine, const rpc::Method& method);
-
-// Answers the calls of `method`, which ranks have numbered, at once, but passes them to the PS up
-// to 20 ms later.
-std::unique_ptr<rpc::Handler> NewEarlyAnswers(rpc::Handler* ps, const rpc::Method& method,
-                                              SimLoop* loop);
-
-// After a Lookup, updates its keys of table "rows" with zeros, which creates their rows. Unordered
-// worlds only.
-std::unique_ptr<rpc::Handler> NewRowCreatingLookup(rpc::Handler* ps, int ranks);
-
-// After LoadTables, creates again the rows that were updated since its BeginCut. Unordered worlds
-// only.
-std::unique_ptr<rpc::Handler> NewLaterRowsKept(rpc::Handler* ps, int ranks);
-
-// Changes every key of Lookup and Update to another one, a bijection that keeps the partition.
-std::unique_ptr<rpc::Handler> NewOtherKeys(rpc::Handler* ps);
-
-// Mistakes the first loader's end of an epoch for the end of all.
-std::unique_ptr<rpc::Handler> NewEarlyEpochEnds(rpc::Handler* worker, int loaders);
-
-// A rank's channels, by embedding worker, that deliver its pushes reliably but answer them wrongly:
-// each at once, or, if `out_of_order`, whenever any push is answered, the oldest open one.
-std::vector<std::unique_ptr<rpc::Channel>> NewMisansweredPushes(
-    const std::vector<rpc::Channel*>& channels, bool out_of_order, SimLoop* loop);
-
-// A rank's channels that ask for another rank's part of each ordered step.
-std::vector<std::unique_ptr<rpc::Channel>> NewOtherPartRequests(
-    const std::vector<rpc::Channel*>& channels, int part);
 
 }  // namespace satrap::simulation
 

@@ -1,0 +1,138 @@
+// The faults that can be planted into a world, to show that the simulation finds them. Each is one
+// row: what is wrong, and what it replaces. README.md lists them with the first seed that finds
+// each; `simulate -- --faults` makes that table.
+//
+// A fault is planted from outside the engines: a handler, channel, trainer, disk or part source
+// that stands between two of them and breaks one promise, or an engine that is given another job,
+// position or other options. The single exception is Fault::one_capacity.
+//
+// Not thread-safe: all of it lives on the SimLoop's thread.
+
+#ifndef SATRAP_TESTS_SIMULATION_PLANTS_SIM_FAULT_H_
+#define SATRAP_TESTS_SIMULATION_PLANTS_SIM_FAULT_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/file/file_system.h"
+#include "common/rpc/rpc.h"
+#include "data_loader/engine/part_source.h"
+#include "nn_worker/rank/rank_options.h"
+#include "nn_worker/rank/step_trainer.h"
+#include "proto/control.pb.h"
+#include "proto/hot.pb.h"
+#include "tests/simulation/data/sim_data.h"
+#include "tests/simulation/machine/sim_loop.h"
+
+namespace satrap::simulation {
+
+class ForgetfulLedger;
+
+// What all lives of a world share.
+struct LifeMemory {
+  struct Lease {
+    uint64_t generation = 0;
+    rpc::Message request;
+  };
+
+  // Calls that an embedding PS has run, by PS: sender and number.
+  std::map<int, std::set<std::pair<uint32_t, uint64_t>>> windows;
+  std::map<uint32_t, Lease> leases;  // the last of each loader
+};
+
+// Where in a life a fault is planted. Nothing is owned; all of it outlives what is planted.
+struct Site {
+  const WorldShape* shape = nullptr;
+  SimLoop* loop = nullptr;
+  LifeMemory* memory = nullptr;
+  const Envelope* envelope = nullptr;  // of the calls of this life
+  ForgetfulLedger* ledger = nullptr;   // started with the ledger that the life begins with
+  Role role = COORDINATOR;
+  int index = 0;
+  // The last PS or rank. Some faults are of this one alone: a check that looks at one process, or
+  // at all as one, would miss them.
+  bool is_last = false;
+  FileSystem* disk = nullptr;  // handlers of PSs and the coordinator: the process's
+  std::string run_dir;         // handlers of the coordinator: the run's folder
+  // Handlers around chunks: a chunk is being handed to the ChunkedHandler.
+  std::shared_ptr<bool> in_chunk;
+};
+
+// These make what stands before `next`, which is not owned; null: `next` stays as it is.
+using HandlerHook = std::function<std::unique_ptr<rpc::Handler>(const Site&, rpc::Handler* next)>;
+using TrainerHook = std::function<std::unique_ptr<StepTrainer>(const Site&, StepTrainer* next)>;
+using SourceHook =
+    std::function<std::unique_ptr<PartSource>(const Site&, Stream stream, PartSource* next)>;
+// A rank's channels to the embedding workers, before those of `next`, which are not owned.
+using ChannelsHook = std::function<std::vector<std::unique_ptr<rpc::Channel>>(
+    const Site&, const std::vector<rpc::Channel*>& next)>;
+// A disk that owns `next`, or `next` itself.
+using DiskHook =
+    std::function<std::unique_ptr<FileSystem>(const Site&, std::unique_ptr<FileSystem>)>;
+
+// What a fault does not name stays as it is.
+struct Fault {
+  enum Worlds { kAll, kSync, kHybrid };
+
+  const char* says = "";     // what is wrong, for the table
+  Worlds worlds = kAll;      // in which it is looked for
+  bool with_deaths = false;  // it is looked for in worlds with deaths
+
+  // What the engines of a role are made of.
+  std::function<void(const Site&, JobConfig*)> job = nullptr;
+  std::function<void(const Site&, RankOptions*)> options = nullptr;
+  // Of loaders, embedding workers and ranks.
+  std::function<void(const Site&, RunPosition*)> position = nullptr;
+  bool ledger_ignored = false;  // by loaders
+  bool one_capacity = false;    // all lanes and parts of an embedding worker share one
+  int epochs_too_many = 0;      // of loaders and ranks; of one of the two the world would just stop
+
+  HandlerHook before_ps = nullptr;
+  HandlerHook before_worker = nullptr;
+  HandlerHook before_coordinator = nullptr;
+  ChannelsHook channels = nullptr;
+  TrainerHook trainer = nullptr;
+  // Shows a rank metrics that differ a little from the true ones, so that it mistakes them for
+  // better than all before. `merges`: evaluations so far, from 1. Undone where others see them.
+  std::function<void(int merges, MetricValues*)> disguise = nullptr;
+  SourceHook source = nullptr;
+  DiskHook disk = nullptr;
+
+  // Where large messages are cut: before a ChunkedHandler, which then sees single chunks; after
+  // it, with whole requests; below a ChunkedChannel, of which it owns what it is given.
+  HandlerHook before_chunks = nullptr;
+  HandlerHook after_chunks = nullptr;
+  std::function<std::unique_ptr<rpc::Channel>(std::unique_ptr<rpc::Channel>)> below_chunks =
+      nullptr;
+  bool chunks_kept = false;  // incomplete messages are held for ever
+
+  // Runs before each claim of a generation.
+  std::function<void(const std::string& run_dir, FileSystem* disk)> before_claim = nullptr;
+};
+
+// All faults, in the order of the table.
+absl::Span<const Fault> AllFaults();
+// REQUIRES: there is one that says so
+const Fault& FaultThat(absl::string_view says);
+
+// The faults of one kind; each list stands with what it plants, in sim_plants_KIND.cc.
+std::vector<Fault> RankFaults();
+std::vector<Fault> MessageFaults();
+std::vector<Fault> LoaderFaults();
+std::vector<Fault> TableFaults();
+std::vector<Fault> ChunkFaults();
+std::vector<Fault> LifeFaults();
+std::vector<Fault> CutFaults();
+std::vector<Fault> LogFaults();
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_PLANTS_SIM_FAULT_H_
