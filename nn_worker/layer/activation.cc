@@ -6,7 +6,7 @@
 namespace satrap {
 namespace {
 
-class ActivationLayer final : public Layer {
+class ActivationLayer final : public BackendLayer {
  public:
   explicit ActivationLayer(Activation activation) : activation_(activation) {}
 
@@ -15,27 +15,19 @@ class ActivationLayer final : public Layer {
     return std::vector<SampleShape>{inputs[0]};
   }
 
-  absl::Status Bind(const LayerBinding& binding) override {
-    backend_ = binding.backend;
-    return absl::OkStatus();
-  }
-
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     backend_->Activate(activation_, xs[0], ys[0]);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor>, absl::Span<const Tensor> ys,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors, Tensors ys, Tensors dys,
+                        GradientTargets dxs) override {
     if (dxs[0].wanted()) backend_->ActivateGrad(activation_, ys[0], dys[0], dxs[0]);
     return absl::OkStatus();
   }
 
  private:
   const Activation activation_;
-  Backend* backend_ = nullptr;
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace satrap {
 namespace {
 
-class AddLayer final : public Layer {
+class AddLayer final : public BackendLayer {
  public:
   absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
     RETURN_IF_ERROR(RequireSomeInput(inputs));
@@ -14,28 +14,18 @@ class AddLayer final : public Layer {
     return std::vector<SampleShape>{inputs[0]};
   }
 
-  absl::Status Bind(const LayerBinding& binding) override {
-    backend_ = binding.backend;
-    return absl::OkStatus();
-  }
-
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     for (size_t i = 0; i < xs.size(); ++i) backend_->Copy(xs[i], ys[0], /*add=*/i > 0);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor>, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     for (const GradientTarget& dx : dxs) {
       if (dx.wanted()) backend_->Copy(dys[0], dx.tensor, dx.add);
     }
     return absl::OkStatus();
   }
-
- private:
-  Backend* backend_ = nullptr;
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 // The order of the parameters. There is a kResidual only if the input needs a product to be added.
 enum Weight { kQuery, kKey, kValue, kResidual };
 
-class AttentionLayer final : public Layer {
+class AttentionLayer final : public BackendLayer {
  public:
   explicit AttentionLayer(const AttentionConfig& config)
       : config_(config),
@@ -66,8 +66,7 @@ class AttentionLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     const int64_t n = ys[0].rows;
     const Tensor x = WithoutGaps(xs[0], input_);
     Project(x, kQuery, query_.FirstRows(n));
@@ -88,9 +87,8 @@ class AttentionLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     const int64_t n = dys[0].rows;
     const Tensor x = xs[0].has_gaps() ? input_.FirstRows(n) : xs[0];  // as Forward had it
     const SampleMatrices dy = OfHeads(dys[0], n);
@@ -165,7 +163,6 @@ class AttentionLayer final : public Layer {
   const float scale_;
   int64_t count_ = 0;  // vectors
   int64_t dim_ = 0;
-  Backend* backend_ = nullptr;
   std::vector<Tensor> weights_, gradients_;  // by Weight
   Tensor input_;  // of the last Forward, without gaps; unused if the input has none
   Tensor input_gradient_;

@@ -8,7 +8,7 @@
 namespace satrap {
 namespace {
 
-class BatchNormLayer final : public Layer {
+class BatchNormLayer final : public BackendLayer {
  public:
   explicit BatchNormLayer(const BatchNormConfig& config) : config_(config) {}
 
@@ -46,8 +46,7 @@ class BatchNormLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Forward(const PassContext& pass, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext& pass, Tensors xs, Tensors ys) override {
     if (!pass.training) {
       backend_->BatchNormFixed(xs[0], mean_, variance_, config_.epsilon(), gamma_, beta_, ys[0]);
       return absl::OkStatus();
@@ -58,9 +57,8 @@ class BatchNormLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     backend_->BatchNormGradSums(xs[0], stats_, dys[0], gradient_sums_);
     // The gradients of beta and gamma must be this rank's own sums, taken before Reduce: the step's
     // allreduce adds up the parameter gradients of all ranks.
@@ -97,7 +95,6 @@ class BatchNormLayer final : public Layer {
 
   const BatchNormConfig config_;
   int64_t dim_ = 0;
-  Backend* backend_ = nullptr;
   Collective* collective_ = nullptr;
   Tensor control_;
   Tensor gamma_, beta_, gamma_gradient_, beta_gradient_, mean_, variance_;

@@ -8,7 +8,7 @@
 namespace satrap {
 namespace {
 
-class BiInteractionLayer final : public Layer {
+class BiInteractionLayer final : public BackendLayer {
  public:
   absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
     ASSIGN_OR_RETURN(fields_, FieldsOf(inputs, /*least=*/1));
@@ -24,15 +24,13 @@ class BiInteractionLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     backend_->BiInteraction(FieldViews(fields_, xs), sums_.FirstRows(ys[0].rows), ys[0]);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     backend_->BiInteractionGrad(FieldViews(fields_, xs), sums_.FirstRows(dys[0].rows), dys[0],
                                 FieldTargets(fields_, xs, dxs));
     return absl::OkStatus();
@@ -40,7 +38,6 @@ class BiInteractionLayer final : public Layer {
 
  private:
   FieldShape fields_;
-  Backend* backend_ = nullptr;
   Tensor sums_;  // sum_f v_f of the last Forward
 };
 

@@ -6,7 +6,7 @@
 namespace satrap {
 namespace {
 
-class BiasLayer final : public Layer {
+class BiasLayer final : public BackendLayer {
  public:
   absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
     RETURN_IF_ERROR(RequireOneInput(inputs));
@@ -24,15 +24,13 @@ class BiasLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     backend_->AddBias(xs[0], bias_, ys[0]);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor>, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     backend_->ColumnSum(dys[0], gradient_);
     if (dxs[0].wanted()) backend_->Copy(dys[0], dxs[0].tensor, dxs[0].add);
     return absl::OkStatus();
@@ -40,7 +38,6 @@ class BiasLayer final : public Layer {
 
  private:
   int64_t dim_ = 0;
-  Backend* backend_ = nullptr;
   Tensor bias_, gradient_;
 };
 

@@ -17,7 +17,7 @@ constexpr float kEpsilon = 1e-12f;
 
 enum Input { kUser, kPositive, kCandidates, kPositiveBias, kCandidateBias };
 
-class CandidateLogitsLayer final : public Layer {
+class CandidateLogitsLayer final : public BackendLayer {
  public:
   explicit CandidateLogitsLayer(const CandidateLogitsConfig& config) : config_(config) {}
 
@@ -63,8 +63,7 @@ class CandidateLogitsLayer final : public Layer {
     return candidates_.Bind(backend_, count_, dim_);
   }
 
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     const int64_t samples = ys[0].rows;
     const Tensor users = users_.FirstRows(samples);
     backend_->Scale(config_.scale(), user_.Forward(config_, xs[kUser]), users, /*add=*/false);
@@ -79,9 +78,8 @@ class CandidateLogitsLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs,
-                        absl::Span<const Tensor> ys, absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors ys, Tensors dys,
+                        GradientTargets dxs) override {
     const int64_t samples = ys[0].rows;
     const int64_t count = xs[kCandidates].rows;
     const Tensor users = users_.FirstRows(samples), dusers = dusers_.FirstRows(samples);
@@ -157,7 +155,6 @@ class CandidateLogitsLayer final : public Layer {
   const CandidateLogitsConfig config_;
   int64_t dim_ = 0;
   int64_t count_ = 0;
-  Backend* backend_ = nullptr;
   ScoreProduct product_;
   Tensor users_, dusers_;  // times the scale
   Vectors user_, positive_, candidates_;

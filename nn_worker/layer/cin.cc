@@ -20,7 +20,7 @@ constexpr int64_t kTileValues = int64_t{1} << 20;
 // it would take d times the memory of everything else.
 //
 // Maps are kept transposed, [d, H]: then the columns of all samples are the rows of one product.
-class CinLayer final : public Layer {
+class CinLayer final : public BackendLayer {
  public:
   explicit CinLayer(const CinConfig& config) : config_(config) {}
 
@@ -85,8 +85,7 @@ class CinLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     const int64_t n = ys[0].rows;
     JoinColumns(backend_, xs, joined_.FirstRows(n));
     backend_->Transpose(joined_.FirstRows(n), fields_.dim, steps_[0].maps.FirstRows(n),
@@ -107,9 +106,8 @@ class CinLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs,
-                        absl::Span<const Tensor> ys, absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors ys, Tensors dys,
+                        GradientTargets dxs) override {
     const int64_t n = dys[0].rows;
     int64_t column = dys[0].cols;
     for (int k = layers(); k >= 1; --k) {
@@ -202,7 +200,6 @@ class CinLayer final : public Layer {
   FieldShape fields_;
   std::vector<int64_t> heights_;  // H_0 = the fields, H_1, ...
   int64_t tile_ = 1;              // samples
-  Backend* backend_ = nullptr;
   std::vector<Step> steps_;
   Tensor pairs_, dpairs_;  // of a tile
   Tensor joined_;          // the fields, and later their gradients: [n, d] each sample

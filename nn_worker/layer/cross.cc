@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-class CrossLayer final : public Layer {
+class CrossLayer final : public BackendLayer {
  public:
   absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
     if (inputs.size() != 2) {
@@ -40,8 +40,7 @@ class CrossLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     const Tensor score = score_.FirstRows(ys[0].rows);
     backend_->Linear(xs[1], weight_, Tensor(), Activation::kLinear, score);
     backend_->AddBias(xs[1], bias_, ys[0]);
@@ -49,9 +48,8 @@ class CrossLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     // G = dy, s = w . x_l: c = G . x_0; db = G; dx_0 = s G; dw = c x_l; dx_l = G + c w.
     const Tensor score = score_.FirstRows(dys[0].rows);
     const Tensor dscore = score_gradient_.FirstRows(dys[0].rows);
@@ -72,7 +70,6 @@ class CrossLayer final : public Layer {
 
  private:
   int64_t dim_ = 0;
-  Backend* backend_ = nullptr;
   Tensor weight_, bias_, weight_gradient_, bias_gradient_;
   Tensor score_;  // w . x_l of the last Forward
   Tensor score_gradient_;

@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-class CrossV2Layer final : public Layer {
+class CrossV2Layer final : public BackendLayer {
  public:
   explicit CrossV2Layer(int64_t rank) : rank_(rank) {}
 
@@ -44,8 +44,7 @@ class CrossV2Layer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     const Tensor map = map_.FirstRows(ys[0].rows);
     Tensor x = xs[1];
     if (rank_ > 0) {
@@ -59,9 +58,8 @@ class CrossV2Layer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     // G = dy, t = W x_l + b: dx_0 = G t; H = G x_0; dW = x_l H^T; db = H; dx_l = G + W^T H.
     const int64_t n = dys[0].rows;
     const Tensor dmap = map_gradient_.FirstRows(n);
@@ -104,7 +102,6 @@ class CrossV2Layer final : public Layer {
 
   const int64_t rank_;  // 0: full
   int64_t dim_ = 0;
-  Backend* backend_ = nullptr;
   std::vector<Tensor> parameters_, gradients_;  // weight, or down and up; bias
   Tensor map_, down_;                           // of the last Forward: W x_l + b, V x_l
   Tensor map_gradient_, down_gradient_;

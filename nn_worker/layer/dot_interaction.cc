@@ -7,7 +7,7 @@
 namespace satrap {
 namespace {
 
-class DotInteractionLayer final : public Layer {
+class DotInteractionLayer final : public BackendLayer {
  public:
   absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
     ASSIGN_OR_RETURN(fields_, FieldsOf(inputs, /*least=*/2));
@@ -19,22 +19,15 @@ class DotInteractionLayer final : public Layer {
     return 2 * fields_.dim * static_cast<int64_t>(terms_.size());
   }
 
-  absl::Status Bind(const LayerBinding& binding) override {
-    backend_ = binding.backend;
-    return absl::OkStatus();
-  }
-
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     const std::vector<Tensor> views = FieldViews(fields_, xs);
     backend_->Copy(views[0], ys[0].Columns(0, fields_.dim), /*add=*/false);
     backend_->PairDots(views, terms_, fields_.dim, Dots(ys[0]));
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     const std::vector<GradientTarget> targets = FieldTargets(fields_, xs, dxs);
     backend_->PairDotsGrad(FieldViews(fields_, xs), terms_, fields_.dim, Dots(dys[0]), targets);
     if (targets[0].wanted()) {
@@ -51,7 +44,6 @@ class DotInteractionLayer final : public Layer {
 
   FieldShape fields_;
   std::vector<PairTerm> terms_;
-  Backend* backend_ = nullptr;
 };
 
 }  // namespace

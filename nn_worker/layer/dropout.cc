@@ -6,7 +6,7 @@
 namespace satrap {
 namespace {
 
-class DropoutLayer final : public Layer {
+class DropoutLayer final : public BackendLayer {
  public:
   explicit DropoutLayer(float rate) : rate_(rate) {}
 
@@ -22,8 +22,7 @@ class DropoutLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Forward(const PassContext& pass, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext& pass, Tensors xs, Tensors ys) override {
     if (pass.training) {
       Mask(pass, xs[0], ys[0], /*add=*/false);
     } else {
@@ -33,9 +32,8 @@ class DropoutLayer final : public Layer {
   }
 
   // The mask is computed again rather than kept, which costs less than storing and reading it.
-  absl::Status Backward(const PassContext& pass, absl::Span<const Tensor>, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext& pass, Tensors, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     if (dxs[0].wanted()) Mask(pass, dys[0], dxs[0].tensor, dxs[0].add);
     return absl::OkStatus();
   }
@@ -46,7 +44,6 @@ class DropoutLayer final : public Layer {
   }
 
   const float rate_;
-  Backend* backend_ = nullptr;
   uint64_t seed_ = 0;
   Tensor pass_numbers_;
 };

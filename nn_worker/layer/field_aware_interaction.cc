@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-class FieldAwareInteractionLayer final : public Layer {
+class FieldAwareInteractionLayer final : public BackendLayer {
  public:
   absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
     ASSIGN_OR_RETURN(fields_, FieldsOf(inputs, /*least=*/2));
@@ -39,17 +39,15 @@ class FieldAwareInteractionLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     const Tensor dots = dots_.FirstRows(ys[0].rows);
     backend_->PairDots(FieldViews(fields_, xs), terms_, dim_, dots);
     backend_->RowSum({dots}, ys[0]);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     const Tensor dots = dots_.FirstRows(dys[0].rows);
     backend_->RowSumGrad(dys[0], {{dots, /*add=*/false}});
     backend_->PairDotsGrad(FieldViews(fields_, xs), terms_, dim_, dots,
@@ -60,7 +58,6 @@ class FieldAwareInteractionLayer final : public Layer {
  private:
   FieldShape fields_;
   std::vector<PairTerm> terms_;
-  Backend* backend_ = nullptr;
   int64_t dim_ = 0;  // of one of a field's vectors
   Tensor dots_;
 };

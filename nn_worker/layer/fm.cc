@@ -7,7 +7,7 @@
 namespace satrap {
 namespace {
 
-class FmLayer final : public Layer {
+class FmLayer final : public BackendLayer {
  public:
   absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
     RETURN_IF_ERROR(RequireSomeInput(inputs));
@@ -23,22 +23,19 @@ class FmLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     backend_->Fm(xs, sums_.FirstRows(ys[0].rows), ys[0]);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     backend_->FmGrad(xs, sums_.FirstRows(dys[0].rows), dys[0], dxs);
     return absl::OkStatus();
   }
 
  private:
   int64_t dim_ = 0;
-  Backend* backend_ = nullptr;
   Tensor sums_;  // sum_f x_f of the last Forward
 };
 

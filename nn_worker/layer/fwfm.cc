@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-class FwfmLayer final : public Layer {
+class FwfmLayer final : public BackendLayer {
  public:
   absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
     ASSIGN_OR_RETURN(fields_, FieldsOf(inputs, /*least=*/2));
@@ -38,17 +38,15 @@ class FwfmLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     const Tensor dots = dots_.FirstRows(ys[0].rows);
     backend_->PairDots(FieldViews(fields_, xs), terms_, fields_.dim, dots);
     backend_->Linear(dots, weight_, Tensor(), Activation::kLinear, ys[0]);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs,
-                        absl::Span<const Tensor> ys, absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors ys, Tensors dys,
+                        GradientTargets dxs) override {
     LinearGradArgs args;
     args.x = dots_.FirstRows(dys[0].rows);
     args.w = weight_;
@@ -65,7 +63,6 @@ class FwfmLayer final : public Layer {
  private:
   FieldShape fields_;
   std::vector<PairTerm> terms_;
-  Backend* backend_ = nullptr;
   Tensor weight_, weight_gradient_;
   Tensor dots_, dots_gradient_;
 };

@@ -11,7 +11,7 @@
 namespace satrap {
 namespace {
 
-class InBatchLogitsLayer final : public Layer {
+class InBatchLogitsLayer final : public BackendLayer {
  public:
   explicit InBatchLogitsLayer(const InBatchLogitsConfig& config) : config_(config) {}
 
@@ -37,8 +37,7 @@ class InBatchLogitsLayer final : public Layer {
     return product_.Bind(backend_, binding.max_samples, dim_);
   }
 
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     const int64_t samples = ys[0].rows;
     if (samples == 0) return absl::OkStatus();
     const Tensor users = users_.FirstRows(samples);
@@ -47,9 +46,8 @@ class InBatchLogitsLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor>, absl::Span<const Tensor> ys,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors, Tensors ys, Tensors dys,
+                        GradientTargets dxs) override {
     const int64_t samples = ys[0].rows;
     if (samples == 0) return absl::OkStatus();
     const Tensor dusers = dusers_.FirstRows(samples);
@@ -62,7 +60,6 @@ class InBatchLogitsLayer final : public Layer {
  private:
   const InBatchLogitsConfig config_;
   int64_t dim_ = 0;
-  Backend* backend_ = nullptr;
   ScoreProduct product_;
   Tensor users_, dusers_;  // times the scale
 };

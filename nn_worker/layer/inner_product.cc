@@ -7,7 +7,7 @@
 namespace satrap {
 namespace {
 
-class InnerProductLayer final : public Layer {
+class InnerProductLayer final : public BackendLayer {
  public:
   absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
     ASSIGN_OR_RETURN(fields_, FieldsOf(inputs, /*least=*/2));
@@ -19,20 +19,13 @@ class InnerProductLayer final : public Layer {
     return 2 * fields_.dim * static_cast<int64_t>(terms_.size());
   }
 
-  absl::Status Bind(const LayerBinding& binding) override {
-    backend_ = binding.backend;
-    return absl::OkStatus();
-  }
-
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     backend_->PairDots(FieldViews(fields_, xs), terms_, fields_.dim, ys[0]);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     backend_->PairDotsGrad(FieldViews(fields_, xs), terms_, fields_.dim, dys[0],
                            FieldTargets(fields_, xs, dxs));
     return absl::OkStatus();
@@ -41,7 +34,6 @@ class InnerProductLayer final : public Layer {
  private:
   FieldShape fields_;
   std::vector<PairTerm> terms_;
-  Backend* backend_ = nullptr;
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ ShapeOr Flattened(absl::Span<const SampleShape> inputs) {
 }
 
 // In memory y is the inputs side by side, whatever its shape is called.
-class JoiningLayer final : public Layer {
+class JoiningLayer final : public BackendLayer {
  public:
   using Shape = ShapeOr (*)(absl::Span<const SampleShape> inputs);
   explicit JoiningLayer(Shape shape) : shape_(shape) {}
@@ -41,27 +41,19 @@ class JoiningLayer final : public Layer {
 
   bool inputs_within_output() const override { return true; }
 
-  absl::Status Bind(const LayerBinding& binding) override {
-    backend_ = binding.backend;
-    return absl::OkStatus();
-  }
-
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     JoinColumns(backend_, xs, ys[0]);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     SplitColumns(backend_, xs, dys[0], dxs);
     return absl::OkStatus();
   }
 
  private:
   const Shape shape_;
-  Backend* backend_ = nullptr;
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace satrap {
 namespace {
 
-class L2NormalizeLayer final : public Layer {
+class L2NormalizeLayer final : public BackendLayer {
  public:
   explicit L2NormalizeLayer(float epsilon) : epsilon_(epsilon) {}
 
@@ -26,16 +26,14 @@ class L2NormalizeLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     backend_->Normalize(Normalization::kL2, xs[0], width_, epsilon_, ys[0],
                         inverse_.FirstRows(ys[0].rows));
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor>, absl::Span<const Tensor> ys,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors, Tensors ys, Tensors dys,
+                        GradientTargets dxs) override {
     backend_->NormalizeGrad(Normalization::kL2, ys[0], inverse_.FirstRows(ys[0].rows), dys[0],
                             width_, dxs[0]);
     return absl::OkStatus();
@@ -45,7 +43,6 @@ class L2NormalizeLayer final : public Layer {
   const float epsilon_;
   int64_t width_ = 0;
   int64_t groups_ = 0;
-  Backend* backend_ = nullptr;
   Tensor inverse_;  // of the last Forward: 1 / root
 };
 

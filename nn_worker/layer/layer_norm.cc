@@ -8,7 +8,7 @@
 namespace satrap {
 namespace {
 
-class LayerNormLayer final : public Layer {
+class LayerNormLayer final : public BackendLayer {
  public:
   explicit LayerNormLayer(float epsilon) : epsilon_(epsilon) {}
 
@@ -40,8 +40,7 @@ class LayerNormLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     const int64_t n = ys[0].rows;
     backend_->Normalize(Normalization::kLayer, xs[0], width_, epsilon_, normalized_.FirstRows(n),
                         inverse_.FirstRows(n));
@@ -56,9 +55,8 @@ class LayerNormLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor>, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     const int64_t n = dys[0].rows;
     const Tensor product = product_.FirstRows(n);
     // Sums each group over the samples, and then sums the groups.
@@ -80,7 +78,6 @@ class LayerNormLayer final : public Layer {
   const float epsilon_;
   int64_t width_ = 0;
   int64_t groups_ = 0;
-  Backend* backend_ = nullptr;
   Tensor gamma_, beta_, gamma_gradient_, beta_gradient_;
   Tensor normalized_, inverse_;  // of the last Forward, as Backend::Normalize
   Tensor product_, sums_;

@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-class LinearLayer final : public Layer {
+class LinearLayer final : public BackendLayer {
  public:
   explicit LinearLayer(const LinearConfig& config)
       : config_(config), activation_(ActivationOf(config.activation())) {}
@@ -46,15 +46,13 @@ class LinearLayer final : public Layer {
     return activation_ == Activation::kRelu ? prepared_.get() : nullptr;
   }
 
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     backend_->LinearForward(prepared_.get(), xs[0], weight_, bias_, ys[0]);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs,
-                        absl::Span<const Tensor> ys, absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors ys, Tensors dys,
+                        GradientTargets dxs) override {
     backend_->LinearBackward(prepared_.get(), ArgsOf(xs[0], ys[0], dys[0], dxs[0]));
     return absl::OkStatus();
   }
@@ -103,7 +101,6 @@ class LinearLayer final : public Layer {
   const LinearConfig config_;
   const Activation activation_;
   int64_t in_ = 0;
-  Backend* backend_ = nullptr;
   Tensor weight_, weight_gradient_, bias_, bias_gradient_;
   std::unique_ptr<PreparedLinear> prepared_;
 };

@@ -8,7 +8,7 @@
 namespace satrap {
 namespace {
 
-class MultiplyLayer final : public Layer {
+class MultiplyLayer final : public BackendLayer {
  public:
   absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
     if (inputs.size() != 2) {
@@ -25,15 +25,13 @@ class MultiplyLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     backend_->Multiply(xs[0], xs[1], ys[0], /*add=*/false);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     if (dxs[0].wanted()) backend_->Multiply(dys[0], xs[1], dxs[0].tensor, dxs[0].add);
     if (!dxs[1].wanted()) return absl::OkStatus();
     if (!scaled_) {
@@ -49,7 +47,6 @@ class MultiplyLayer final : public Layer {
 
  private:
   bool scaled_ = false;  // the second input is [1]
-  Backend* backend_ = nullptr;
   Tensor dots_;
 };
 

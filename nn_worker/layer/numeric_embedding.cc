@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-class NumericEmbeddingLayer final : public Layer {
+class NumericEmbeddingLayer final : public BackendLayer {
  public:
   explicit NumericEmbeddingLayer(const NumericEmbeddingConfig& config) : config_(config) {}
 
@@ -33,8 +33,7 @@ class NumericEmbeddingLayer final : public Layer {
   }
 
   // Column by column: a product with one input, whose weight is the column's vector.
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     for (int64_t c = 0; c < columns_; ++c) {
       backend_->Linear(xs[0].Columns(c, 1), weight_.Rows(c, 1), Tensor(), Activation::kLinear,
                        VectorOf(ys[0], c));
@@ -42,9 +41,8 @@ class NumericEmbeddingLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs,
-                        absl::Span<const Tensor> ys, absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors ys, Tensors dys,
+                        GradientTargets dxs) override {
     for (int64_t c = 0; c < columns_; ++c) {
       LinearGradArgs args;
       args.x = xs[0].Columns(c, 1);
@@ -65,7 +63,6 @@ class NumericEmbeddingLayer final : public Layer {
 
   const NumericEmbeddingConfig config_;
   int64_t columns_ = 0;
-  Backend* backend_ = nullptr;
   Tensor weight_, weight_gradient_;
 };
 

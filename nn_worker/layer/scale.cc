@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-class ScaleLayer final : public Layer {
+class ScaleLayer final : public BackendLayer {
  public:
   explicit ScaleLayer(float factor) : factor_(factor) {}
 
@@ -18,27 +18,19 @@ class ScaleLayer final : public Layer {
     return std::vector<SampleShape>{inputs[0]};
   }
 
-  absl::Status Bind(const LayerBinding& binding) override {
-    backend_ = binding.backend;
-    return absl::OkStatus();
-  }
-
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     backend_->Scale(factor_, xs[0], ys[0], /*add=*/false);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor>, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     if (dxs[0].wanted()) backend_->Scale(factor_, dys[0], dxs[0].tensor, dxs[0].add);
     return absl::OkStatus();
   }
 
  private:
   const float factor_;
-  Backend* backend_ = nullptr;
 };
 
 }  // namespace

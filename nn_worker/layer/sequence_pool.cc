@@ -20,7 +20,7 @@ SequencePooling PoolingOf(SequencePoolConfig::Kind kind) {
   return SequencePooling::kMean;
 }
 
-class SequencePoolLayer final : public Layer {
+class SequencePoolLayer final : public BackendLayer {
  public:
   explicit SequencePoolLayer(SequencePooling pooling) : pooling_(pooling) {}
 
@@ -34,20 +34,13 @@ class SequencePoolLayer final : public Layer {
     return std::vector<SampleShape>{{inputs[0][1]}};
   }
 
-  absl::Status Bind(const LayerBinding& binding) override {
-    backend_ = binding.backend;
-    return absl::OkStatus();
-  }
-
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     backend_->SequencePool(pooling_, xs[0], xs[1], ys[0]);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs,
-                        absl::Span<const Tensor> ys, absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors xs, Tensors ys, Tensors dys,
+                        GradientTargets dxs) override {
     if (dxs[0].wanted()) {
       backend_->SequencePoolGrad(pooling_, xs[0], xs[1], ys[0], dys[0], dxs[0]);
     }
@@ -58,7 +51,6 @@ class SequencePoolLayer final : public Layer {
 
  private:
   const SequencePooling pooling_;
-  Backend* backend_ = nullptr;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Checks and texts of sample shapes, shared by the layers.
+// What the layers share: checks and texts of sample shapes, and the backend.
 
 #ifndef SATRAP_NN_WORKER_LAYER_SHAPE_H_
 #define SATRAP_NN_WORKER_LAYER_SHAPE_H_
@@ -23,6 +23,21 @@ absl::Status RequireSomeInput(absl::Span<const SampleShape> inputs);
 absl::Status RequireVectors(absl::Span<const SampleShape> inputs);
 // INVALID_ARGUMENT unless all inputs have the shape of the first.
 absl::Status RequireEqualShapes(absl::Span<const SampleShape> inputs);
+
+using Tensors = absl::Span<const Tensor>;
+using GradientTargets = absl::Span<const GradientTarget>;
+
+// A layer that has no workspace unless it overrides Bind.
+class BackendLayer : public Layer {
+ public:
+  absl::Status Bind(const LayerBinding& binding) override {
+    backend_ = binding.backend;
+    return absl::OkStatus();
+  }
+
+ protected:
+  Backend* backend_ = nullptr;  // from Bind on
+};
 
 }  // namespace satrap
 

@@ -7,7 +7,7 @@
 namespace satrap {
 namespace {
 
-class SliceLayer final : public Layer {
+class SliceLayer final : public BackendLayer {
  public:
   explicit SliceLayer(const SliceConfig& config) : config_(config) {}
 
@@ -29,22 +29,15 @@ class SliceLayer final : public Layer {
     return outputs;
   }
 
-  absl::Status Bind(const LayerBinding& binding) override {
-    backend_ = binding.backend;
-    return absl::OkStatus();
-  }
-
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     for (int i = 0; i < config_.ranges_size(); ++i) {
       backend_->Copy(RangeOf(xs[0], i), ys[i], /*add=*/false);
     }
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor>, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     if (!dxs[0].wanted()) return absl::OkStatus();
     // Ranges may overlap or leave values out, so their gradients are added to zeros.
     if (!dxs[0].add) backend_->Fill(dxs[0].tensor, 0);
@@ -61,7 +54,6 @@ class SliceLayer final : public Layer {
 
   const SliceConfig config_;
   int64_t width_ = 1;  // values of one element of the first axis
-  Backend* backend_ = nullptr;
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace satrap {
 namespace {
 
-class SoftmaxLayer final : public Layer {
+class SoftmaxLayer final : public BackendLayer {
  public:
   absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
     RETURN_IF_ERROR(RequireOneInput(inputs));
@@ -15,27 +15,19 @@ class SoftmaxLayer final : public Layer {
     return std::vector<SampleShape>{inputs[0]};
   }
 
-  absl::Status Bind(const LayerBinding& binding) override {
-    backend_ = binding.backend;
-    return absl::OkStatus();
-  }
-
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     backend_->Softmax(xs[0], width_, ys[0]);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor>, absl::Span<const Tensor> ys,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors, Tensors ys, Tensors dys,
+                        GradientTargets dxs) override {
     backend_->SoftmaxGrad(ys[0], dys[0], width_, dxs[0]);
     return absl::OkStatus();
   }
 
  private:
   int64_t width_ = 0;
-  Backend* backend_ = nullptr;
 };
 
 }  // namespace

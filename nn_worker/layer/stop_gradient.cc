@@ -6,7 +6,7 @@
 namespace satrap {
 namespace {
 
-class StopGradientLayer final : public Layer {
+class StopGradientLayer final : public BackendLayer {
  public:
   absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
     RETURN_IF_ERROR(RequireOneInput(inputs));
@@ -15,26 +15,17 @@ class StopGradientLayer final : public Layer {
 
   bool stops_gradient() const override { return true; }
 
-  absl::Status Bind(const LayerBinding& binding) override {
-    backend_ = binding.backend;
-    return absl::OkStatus();
-  }
-
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     backend_->Copy(xs[0], ys[0], /*add=*/false);
     return absl::OkStatus();
   }
 
   // The graph does not call it; a caller that does gets the zeros that the layer promises.
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor>, absl::Span<const Tensor>,
-                        absl::Span<const Tensor>, absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors, Tensors, Tensors,
+                        GradientTargets dxs) override {
     if (dxs[0].wanted() && !dxs[0].add) backend_->Fill(dxs[0].tensor, 0);
     return absl::OkStatus();
   }
-
- private:
-  Backend* backend_ = nullptr;
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace satrap {
 namespace {
 
-class SumLayer final : public Layer {
+class SumLayer final : public BackendLayer {
  public:
   absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
     RETURN_IF_ERROR(RequireSomeInput(inputs));
@@ -14,26 +14,16 @@ class SumLayer final : public Layer {
     return std::vector<SampleShape>{{1}};
   }
 
-  absl::Status Bind(const LayerBinding& binding) override {
-    backend_ = binding.backend;
-    return absl::OkStatus();
-  }
-
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     backend_->RowSum(xs, ys[0]);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor>, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     backend_->RowSumGrad(dys[0], dxs);
     return absl::OkStatus();
   }
-
- private:
-  Backend* backend_ = nullptr;
 };
 
 }  // namespace

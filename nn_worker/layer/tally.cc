@@ -6,7 +6,7 @@
 namespace satrap {
 namespace {
 
-class TallyLayer final : public Layer {
+class TallyLayer final : public BackendLayer {
  public:
   explicit TallyLayer(float gradient) : gradient_(gradient) {}
 
@@ -16,20 +16,13 @@ class TallyLayer final : public Layer {
     return std::vector<SampleShape>{{1}};
   }
 
-  absl::Status Bind(const LayerBinding& binding) override {
-    backend_ = binding.backend;
-    return absl::OkStatus();
-  }
-
-  absl::Status Forward(const PassContext&, absl::Span<const Tensor>,
-                       absl::Span<const Tensor> ys) override {
+  absl::Status Forward(const PassContext&, Tensors, Tensors ys) override {
     backend_->Fill(ys[0], 0);
     return absl::OkStatus();
   }
 
-  absl::Status Backward(const PassContext&, absl::Span<const Tensor>, absl::Span<const Tensor>,
-                        absl::Span<const Tensor> dys,
-                        absl::Span<const GradientTarget> dxs) override {
+  absl::Status Backward(const PassContext&, Tensors, Tensors, Tensors dys,
+                        GradientTargets dxs) override {
     // The incoming gradient is not needed, so its memory holds the constant.
     backend_->Fill(dys[0], gradient_);
     backend_->RowSumGrad(dys[0], dxs);
@@ -38,7 +31,6 @@ class TallyLayer final : public Layer {
 
  private:
   const float gradient_;
-  Backend* backend_ = nullptr;
 };
 
 }  // namespace
