@@ -1,5 +1,5 @@
-// LoaderMetrics exports the progress of a loader. Refresh is called by the loop of
-// common/metrics/refresh.h:
+// Exports the progress of a loader as metrics; main.cc does it every second
+// (common/metrics/refresh.h):
 //
 //   gauges     satrap_ready_parts, satrap_unaccepted_parts
 //   counters   satrap_read_records_total, satrap_read_bytes_total, satrap_skipped_records_total,
@@ -23,45 +23,13 @@
 #include "common/metrics/metrics.h"
 #include "data_loader/engine/loader_engine.h"
 #include "data_loader/loader_streams.h"
-#include "proto/control.pb.h"
 
 namespace satrap {
 
-class LoaderMetrics {
- public:
-  // Nothing is owned; all three must outlive this object.
-  LoaderMetrics(const LoaderStreams* streams, const LoaderEngine* engine,
-                MetricsRegistry* registry);
-
-  // Updates all metrics.
-  void Refresh();
-
- private:
-  // Null without topics.
-  struct OfTopics {
-    prometheus::Gauge* lag_messages = nullptr;
-    prometheus::Gauge* lag_seconds = nullptr;
-    prometheus::Gauge* open_blocks = nullptr;
-    prometheus::Gauge* watermark_seconds = nullptr;
-    prometheus::Counter* late_records = nullptr;
-    prometheus::Counter* dead_letters = nullptr;
-    prometheus::Counter* lost_messages = nullptr;
-  };
-  void RefreshTopics(const LoaderProgress& read);
-
-  const LoaderStreams* const streams_;
-  const LoaderEngine* const engine_;
-  prometheus::Gauge* const ready_parts_;
-  prometheus::Gauge* const unaccepted_parts_;
-  prometheus::Counter* const read_records_;
-  prometheus::Counter* const read_bytes_;
-  prometheus::Counter* const skipped_records_;
-  prometheus::Counter* const bad_records_;
-  prometheus::Counter* const clamped_numbers_;
-  prometheus::Counter* const sent_parts_;
-  prometheus::Counter* const sent_samples_;
-  OfTopics topics_;
-};
+// Brings the metrics up to date, and makes those that are not there. Nothing is owned. One thread
+// at a time.
+void ExportLoaderMetrics(const LoaderStreams& streams, const LoaderEngine& engine,
+                         MetricsRegistry* registry);
 
 }  // namespace satrap
 

@@ -64,12 +64,11 @@ TEST(LoaderMetricsTest, FollowTheLoader) {
   LoaderEngine engine(options, {(*streams)->sources()[0]}, {&worker}, &executor,
                       [](const absl::Status& status) { ADD_FAILURE() << status; });
   MetricsRegistry registry("data_loader", 0);
-  LoaderMetrics metrics(streams->get(), &engine, &registry);
-  metrics.Refresh();
+  ExportLoaderMetrics(**streams, engine, &registry);
   EXPECT_THAT(registry.Text(), HasSubstr(Metric("satrap_read_records_total", 0)));
   engine.Start();
   executor.AdvanceBy(1'500'000);
-  metrics.Refresh();
+  ExportLoaderMetrics(**streams, engine, &registry);
   std::string text = registry.Text();
   EXPECT_THAT(text, HasSubstr(Metric("satrap_read_records_total", 9)));
   EXPECT_THAT(text, HasSubstr(Metric("satrap_read_bytes_total", 58)));
@@ -79,7 +78,7 @@ TEST(LoaderMetricsTest, FollowTheLoader) {
   EXPECT_THAT(text, HasSubstr(Metric("satrap_ready_parts", 1)));
   worker.AcceptAll();
   executor.AdvanceBy(1'000'000);
-  metrics.Refresh();
+  ExportLoaderMetrics(**streams, engine, &registry);
   text = registry.Text();
   EXPECT_THAT(text, HasSubstr(Metric("satrap_sent_parts_total", 2)));
   EXPECT_THAT(text, HasSubstr(Metric("satrap_sent_samples_total", 4)));
@@ -104,8 +103,7 @@ TEST_F(TopicMetricsTest, TellWhatIsBehindLateAndLost) {
   ASSERT_TRUE(NextPart(streams->sources()[0].sources[0]).ok());
   LoaderEngine engine({}, {}, {}, &executor_, nullptr);
   MetricsRegistry registry("data_loader", 0);
-  LoaderMetrics metrics(streams.get(), &engine, &registry);
-  metrics.Refresh();
+  ExportLoaderMetrics(*streams, engine, &registry);
   const std::string text = registry.Text();
   EXPECT_THAT(text, HasSubstr(Metric("satrap_lost_messages_total", 5)));
   EXPECT_THAT(text, HasSubstr(Metric("satrap_dead_letters_total", 1)));

@@ -92,8 +92,8 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   LoaderEngine engine(options, streams->sources(), workers, runtime.executor(),
                       runtime.failure_sink());
   engine.Start();
-  LoaderMetrics metrics(streams.get(), &engine, runtime.metrics());
-  RefreshEachSecond(runtime.executor(), [&metrics] { metrics.Refresh(); });
+  RefreshEachSecond(runtime.executor(),
+                    [&] { ExportLoaderMetrics(*streams, engine, runtime.metrics()); });
   // Parsing threads hand parts to the engine, and the engine calls the workers, so both must stop
   // before the channels are destroyed.
   runtime.WaitForFinish([&] {

@@ -71,8 +71,7 @@ absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
   }
   RETURN_IF_ERROR(runtime.Serve(kMethods, engine.get()));
   RETURN_IF_ERROR(runtime.Join());
-  PsMetrics metrics(engine.get(), runtime.metrics());
-  RefreshEachSecond(runtime.executor(), [&metrics] { metrics.Refresh(); });
+  RefreshEachSecond(runtime.executor(), [&] { ExportPsMetrics(*engine, runtime.metrics()); });
   runtime.WaitForFinish();
   // A cut or load may still be under way; it uses the engine, which is destroyed at the return.
   disk_executor.Stop();

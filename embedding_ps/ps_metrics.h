@@ -1,5 +1,5 @@
-// PsMetrics exports the progress of a PsEngine as metrics. Refresh updates them; main.cc calls it
-// every second (common/metrics/refresh.h). Not thread-safe.
+// Exports the progress of a PsEngine as metrics; main.cc does it every second
+// (common/metrics/refresh.h). One thread at a time.
 //
 //   satrap_data_time_seconds         since 1970; missing until an Update has a time
 //   satrap_table_rows{table}, satrap_table_bytes{table}                             now
@@ -17,29 +17,8 @@
 
 namespace satrap {
 
-class PsMetrics {
- public:
-  // Nothing is owned; all must outlive this object.
-  PsMetrics(const PsEngine* engine, MetricsRegistry* registry);
-
-  // Brings the metrics up to date.
-  void Refresh();
-
- private:
-  const PsEngine* const engine_;
-  MetricsRegistry* const registry_;
-  prometheus::Counter* const lookup_keys_;
-  prometheus::Counter* const absent_keys_;
-  prometheus::Counter* const updates_;
-  prometheus::Counter* const update_keys_;
-  prometheus::Counter* const rows_created_;
-  prometheus::Counter* const cuts_begun_;
-  prometheus::Counter* const cuts_abandoned_;
-  prometheus::Counter* const cut_rows_copied_;
-  prometheus::Counter* const cut_bytes_copied_;
-  prometheus::Counter* const cut_bytes_written_;
-  prometheus::Counter* const cut_seconds_;
-};
+// Brings the metrics up to date, and makes those that are not there. Nothing is owned.
+void ExportPsMetrics(const PsEngine& engine, MetricsRegistry* registry);
 
 }  // namespace satrap
 

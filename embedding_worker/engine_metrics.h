@@ -1,5 +1,5 @@
-// EngineMetrics exports the progress of an EmbeddingWorkerEngine as metrics. Its owner refreshes
-// them (common/metrics/refresh.h):
+// Exports the progress of an EmbeddingWorkerEngine as metrics; main.cc does it every second
+// (common/metrics/refresh.h):
 //
 //     now               satrap_accepted_parts, satrap_held_puts, satrap_waiting_requests,
 //                       satrap_outstanding_parts
@@ -17,28 +17,9 @@
 
 namespace satrap {
 
-class EngineMetrics {
- public:
-  // Nothing is owned; all must outlive this object.
-  EngineMetrics(const EmbeddingWorkerEngine* engine, MetricsRegistry* registry);
-
-  // Brings the metrics up to date.
-  void Refresh();
-
- private:
-  const EmbeddingWorkerEngine* const engine_;
-  prometheus::Gauge* const accepted_parts_;
-  prometheus::Gauge* const held_puts_;
-  prometheus::Gauge* const waiting_requests_;
-  prometheus::Gauge* const outstanding_parts_;
-  prometheus::Counter* const parts_;
-  prometheus::Counter* const ids_;
-  prometheus::Counter* const keys_;
-  prometheus::Counter* const pushes_;
-  prometheus::Counter* const gradient_values_;
-  prometheus::Counter* const saturated_values_;
-  prometheus::Counter* const underflowed_values_;
-};
+// Brings the metrics up to date, and makes those that are not there. Nothing is owned. One thread
+// at a time.
+void ExportEngineMetrics(const EmbeddingWorkerEngine& engine, MetricsRegistry* registry);
 
 }  // namespace satrap
 

@@ -40,8 +40,7 @@ absl::Status RunEmbeddingWorker(RoleRuntime& runtime) {
                    EmbeddingWorkerEngine::Create(runtime.job(), std::move(options)));
   RETURN_IF_ERROR(runtime.Serve(rpc::kEmbeddingWorkerMethods, engine.get()));
   NowDoing("takes part in the run");
-  EngineMetrics metrics(engine.get(), runtime.metrics());
-  RefreshEachSecond(runtime.executor(), [&metrics] { metrics.Refresh(); });
+  RefreshEachSecond(runtime.executor(), [&] { ExportEngineMetrics(*engine, runtime.metrics()); });
   runtime.WaitForFinish();
   return absl::OkStatus();
 }
