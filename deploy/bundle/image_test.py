@@ -11,14 +11,17 @@ import os
 import pathlib
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import tarfile
 import tempfile
+import time
 import unittest
 
 PROGRAMS = ["deploy/satrap_cli", "deploy/coordinator/coordinator", "data_loader/data_loader",
             "embedding_worker/embedding_worker", "embedding_ps/embedding_ps", "nn_worker/nn_worker",
-            "deploy/satrap_tools"]
+            "deploy/satrap_pod"]
 HERE = pathlib.Path("deploy/bundle")
 USER = 65532
 
@@ -35,6 +38,19 @@ def pack(output, programs):
     result = run(HERE / "pack.sh", output, ".", ".", *programs)
     assert result.returncode == 0, result.stderr
     return output
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def await_that(is_so, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
 
 
 class Archive:
@@ -177,9 +193,12 @@ class ImageTest(unittest.TestCase):
             self.assertFalse(entry.mode & 0o6000, entry.name)
             if "/" + entry.name == self.image.config["config"]["WorkingDir"]:
                 self.assertEqual((entry.uid, entry.gid), (USER, USER))
-            else:
-                self.assertEqual((entry.uid, entry.gid), (0, 0), entry.name)
-                self.assertTrue(entry.name == "tmp" or entry.issym() or not entry.mode & 0o022, entry.name)
+                continue
+            self.assertEqual((entry.uid, entry.gid), (0, 0), entry.name)
+            if entry.name == "tmp":
+                self.assertEqual(entry.mode, 0o1777)
+            elif not entry.issym():
+                self.assertFalse(entry.mode & 0o022, entry.name)
         self.assertEqual(self.image.config["config"]["User"], f"{USER}:{USER}")
 
     def test_openssl_finds_certificates(self):
@@ -204,16 +223,19 @@ class ImageTest(unittest.TestCase):
         result = run("skopeo", "inspect", f"oci-archive:{self.path}")
         self.assertEqual(json.loads(result.stdout)["Digest"], self.made.stdout.strip())
 
-    def test_it_trains_as_its_user_on_a_read_only_root_with_nothing_around_it(self):
-        root, home = self.folder / "root", self.folder / "home"
-        self.image.unpack(root)
-        home.mkdir()
-        for name in ("proc", "dev"):
-            (root / name).mkdir()
+    def enter(self):
+        """The beginning of a command line that runs something in the image, as its user, with a root that
+        cannot be written and a /tmp of its own. Each part becomes the next, so the process stays one."""
         if os.geteuid() != 0 or run("unshare", "--mount", "true").returncode != 0:
             self.skipTest("no mount namespace is allowed here")
-        os.chown(home, USER, USER)
-        os.chmod(self.folder, 0o755)
+        root, home = self.folder / "root", self.folder / "home"
+        if not root.exists():
+            self.image.unpack(root)
+            home.mkdir()
+            for name in ("proc", "dev"):
+                (root / name).mkdir()
+            os.chown(home, USER, USER)
+            os.chmod(self.folder, 0o755)
         script = """
 set -e
 mount --bind "$1" "$1"
@@ -226,21 +248,68 @@ root="$1"
 shift 2
 exec env -i "$(PATH="$PATH:/usr/sbin" command -v chroot)" --userspec=65532:65532 "$root" "$@"
 """
-        enter = ["unshare", "--mount", "bash", "-c", script, "bash", root, home]
-        config = self.image.config["config"]
+        return ["unshare", "--mount", "bash", "-c", script, "bash", str(root), str(home)]
+
+    def train(self, run_dir, train_samples):
+        samples = {"train": train_samples, "valid": 1024, "test": 1024}
+        sets = [f"--set=data.synthetic.{name}_samples={count}" for name, count in samples.items()]
+        return run(*self.enter(), *self.image.config["config"]["Entrypoint"], "train", "demo", *sets,
+                   "--run_dir", run_dir)
+
+    def test_it_trains_as_its_user_on_a_read_only_root_with_nothing_around_it(self):
+        enter, config = self.enter(), self.image.config["config"]
         result = run(*enter, *config["Entrypoint"], *config["Cmd"])
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("train JOB", result.stdout)
-        result = run(*enter, *config["Entrypoint"], "train", "demo", "--set",
-                     "data.synthetic.train_samples=20480", "--set", "data.synthetic.valid_samples=1024",
-                     "--set", "data.synthetic.test_samples=1024", "--run_dir", config["WorkingDir"] + "/run")
+        result = self.train(config["WorkingDir"] + "/run", 20480)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertTrue((home / "run/report.json").stat().st_size)
-        self.assertEqual((home / "run/report.json").stat().st_uid, USER)
+        report = self.folder / "home/run/report.json"
+        self.assertTrue(report.stat().st_size)
+        self.assertEqual(report.stat().st_uid, USER)
         # Programs that none of these started find their libraries, too.
         for program in PROGRAMS:
             result = run(*enter, f"/opt/satrap/{program}", "--no_such_flag")
-            self.assertEqual(result.returncode, 1, program + ": " + result.stderr)
+            self.assertIn(result.returncode, (1, 2), program + ": " + result.stderr)
+
+    def test_roles_under_their_supervisors_train_though_one_is_killed(self):
+        home, base = self.folder / "home", self.image.config["config"]["WorkingDir"]
+        # Its job, with every default, is that of the pods.
+        result = self.train(base + "/model", 300_000)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        job = (home / "model/job.textproto").read_text()
+        self.assertIn(base + "/model", job)
+        (home / "pods.textproto").write_text(job.replace(base + "/model", base + "/pods"))
+        replicas = {role: int((re.search(role + r" \{[^{}]*?replicas: (\d+)", job) or [0, 1])[1])
+                    for role in ("embedding_ps", "embedding_worker", "data_loader", "nn_worker")}
+        coordinator = free_port()
+        pods = {}
+        try:
+            def start(role, index, *flags):
+                pods[f"{role}_{index}"] = subprocess.Popen(
+                    [*self.enter(), "/opt/satrap/deploy/satrap_pod", role, f"--config={base}/pods.textproto",
+                     "--scratch=/tmp", *flags], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            start("coordinator", 0, f"--port={coordinator}")
+            for role, count in replicas.items():
+                for index in range(count):
+                    start(role, index, f"--role_index={index}", "--ip=127.0.0.1", f"--port={free_port()}",
+                          f"--coordinator=127.0.0.1:{coordinator}")
+            log = lambda name: (home / f"pods/logs/{name}.log").read_text(errors="replace") if (
+                home / f"pods/logs/{name}.log").exists() else ""
+            await_that(lambda: "every role is ready" in log("embedding_ps_0"))
+            supervisor = pods["embedding_ps_0"].pid
+            role = pathlib.Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+            os.kill(int(role[0]), signal.SIGKILL)
+            await_that(lambda: "---- start 2 of embedding_ps 0" in log("embedding_ps_0"))
+            self.assertIn("was killed by signal 9", log("embedding_ps_0"))
+            await_that(lambda: "FINISHED" in log("coordinator_0"))
+        finally:
+            for pod in pods.values():
+                pod.terminate()
+            ends = {name: (pod.communicate()[0].decode(), pod.returncode) for name, pod in pods.items()}
+        for name, (output, code) in ends.items():
+            self.assertEqual(code, 143, name + ": " + output)
+        # What kubectl logs shows is what the run's folder keeps.
+        self.assertEqual(ends["embedding_ps_0"][0], log("embedding_ps_0"))
 
     def test_with_cuda_it_has_further_libraries_and_asks_for_the_driver(self):
         # Such libraries are larger than another image may be.

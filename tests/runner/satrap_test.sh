@@ -97,9 +97,9 @@ print("image", sys.argv[1], *sys.argv[3:], file=open("calls", "a"))
 IMAGE
 satrap image --output out.tar
 grep -q 'toolkit= .*//nn_worker$\|toolkit= .*//nn_worker ' calls || fail "an image without CUDA was not built without"
-grep -q 'pack .*/bundle.tar .* deploy/satrap_cli deploy/coordinator/coordinator .* deploy/satrap_tools$' calls ||
+grep -q 'pack .*/bundle.tar .* deploy/satrap_cli deploy/coordinator/coordinator .* deploy/satrap_pod$' calls ||
   fail "other programs were packed"
-! grep -q 'nn_worker_host' calls || fail "the program of tests is in the image"
+! grep -q 'nn_worker_host\|satrap_tools' calls || fail "the image has more than a run needs"
 grep -qx 'image out.tar' calls || fail "the image was not made"
 satrap image
 grep -qx "image $here/.cache/satrap-image.tar" calls || fail "the image has no place"
@@ -118,7 +118,7 @@ touch kit/lib/libfirst.so.13
 grep -q "there is no libsecond.so.2 in $here/kit" err || fail "the message does not name the library"
 touch nccl/lib/libsecond.so.2
 satrap image --cuda --output=out.tar
-grep -q ' nn_worker/nn_worker_cuda$' calls || fail "the program for cards was not packed"
+grep -q ' nn_worker/nn_worker_cuda deploy/satrap_tools$' calls || fail "the program for cards was not packed"
 grep -qx "image out.tar $here/kit/lib/libfirst.so.13 $here/kit/../nccl/lib/libsecond.so.2" calls ||
   fail "other libraries are in the image"
 : >nn_worker/collective/nccl_collective.h
