@@ -31,7 +31,7 @@ absl::StatusOr<std::vector<TableLookup>> DecodeLookup(const LookupHeader& header
   if (answer_bytes > static_cast<uint64_t>(max_answer_bytes)) {
     return absl::InvalidArgumentError(
         absl::StrCat("tables.num_keys: the rows asked for have ", answer_bytes,
-                     " bytes, and no message has more than ", max_answer_bytes,
+                     " bytes, but a message can have at most ", max_answer_bytes,
                      ": raise nn_worker.replicas, or lower global_batch_size"));
   }
   return tables;

@@ -88,9 +88,10 @@ TEST(DecodedLookupTest, TheAnswerIsBoundedBeforeItIsAllocated) {
   EXPECT_TRUE(call.Decode(F16, kBytes / 2).ok());
   const absl::Status status = call.Decode(F32, kBytes - 1).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(status.message(),
-            "tables.num_keys: the rows asked for have 152 bytes, and no message has more than 151: "
-            "raise nn_worker.replicas, or lower global_batch_size");
+  EXPECT_EQ(
+      status.message(),
+      "tables.num_keys: the rows asked for have 152 bytes, but a message can have at most 151: "
+      "raise nn_worker.replicas, or lower global_batch_size");
 }
 
 }  // namespace

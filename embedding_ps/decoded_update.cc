@@ -26,7 +26,7 @@ absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
   if (counts.size() != from.num_keys()) {
     return absl::InvalidArgumentError(
         absl::StrCat("tables.counts: the update rule of table ", from.table(),
-                     " needs the sample counts of its keys, and the request has none"));
+                     " needs the sample counts of its keys, but the request has none"));
   }
   // In an ordered step a 0 is valid: its parts share their candidates, and only the first part
   // counts them.

@@ -18,16 +18,16 @@ std::string Difference(const CutEntry& entry, const std::string& name,
   const std::string name_inside = CutName(manifest.generation(), manifest.cut());
   if (name_inside != name) return absl::StrCat("its manifest is that of ", name_inside);
   if (manifest.step() != entry.step()) {
-    return absl::StrCat("its manifest is of step ", manifest.step(), ", and the log's entry of ",
-                        entry.step());
+    return absl::StrCat("its manifest is of step ", manifest.step(),
+                        ", but the log's entry is of step ", entry.step());
   }
   if (entry.has_order_fingerprint() && manifest.order_fingerprint() != entry.order_fingerprint()) {
     return absl::StrFormat(
-        "its manifest is of samples in the order %016x, and the log's entry of %016x",
+        "its manifest is of samples in the order %016x, but the log's entry is of %016x",
         manifest.order_fingerprint(), entry.order_fingerprint());
   }
   if (entry.has_manifest_crc32c() && manifest_crc32c != entry.manifest_crc32c()) {
-    return absl::StrFormat("its manifest has the checksum %08x, and the log's entry %08x",
+    return absl::StrFormat("its manifest has the checksum %08x, but the log's entry has %08x",
                            manifest_crc32c, entry.manifest_crc32c());
   }
   return "";

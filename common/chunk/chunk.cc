@@ -20,9 +20,9 @@ uint64_t BytesOf(const Message& message) { return message.header.size() + messag
 absl::Status CheckMessageSize(absl::string_view kind, const Method& method, uint64_t bytes,
                               int64_t largest_bytes) {
   if (bytes <= static_cast<uint64_t>(largest_bytes)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(kind, " ", method.path, " has ", bytes, " bytes, and no message has more than ",
-                   largest_bytes, ": raise nn_worker.replicas, or lower global_batch_size"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      kind, " ", method.path, " has ", bytes, " bytes, but a message can have at most ",
+      largest_bytes, ": raise nn_worker.replicas, or lower global_batch_size"));
 }
 
 bool FitsInOneFrame(const Method& method, const Message& message, const ChunkLimits& limits) {

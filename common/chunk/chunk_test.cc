@@ -71,8 +71,8 @@ TEST(ChunkTest, AMessageBeyondTheBoundIsRefusedByNameAndCure) {
   const absl::Status status = CheckMessageSize("request of", kMethod, 9, 8);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
-            "request of /satrap.EmbeddingWorker/PushGradients has 9 bytes, and no message has more "
-            "than 8: raise nn_worker.replicas, or lower global_batch_size");
+            "request of /satrap.EmbeddingWorker/PushGradients has 9 bytes, but a message can have "
+            "at most 8: raise nn_worker.replicas, or lower global_batch_size");
 }
 
 // A chunk's frame may be as large as a message, but no larger.

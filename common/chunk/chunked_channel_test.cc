@@ -213,9 +213,10 @@ TEST_F(ChunkedChannelTest, WithoutRoomTheAttemptIsRepeatedLater) {
 TEST_F(ChunkedChannelTest, AMessageBeyondTheBoundIsRefusedBeforeItIsSent) {
   const absl::Status status = Call({"header", Bytes(1995)}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(status.message(),
-            "request of /satrap.Test/Echo has 2001 bytes, and no message has more than 2000: raise "
-            "nn_worker.replicas, or lower global_batch_size");
+  EXPECT_EQ(
+      status.message(),
+      "request of /satrap.Test/Echo has 2001 bytes, but a message can have at most 2000: raise "
+      "nn_worker.replicas, or lower global_batch_size");
   EXPECT_TRUE(wire_->sent.empty());
 }
 

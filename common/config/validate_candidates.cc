@@ -111,16 +111,18 @@ void ValidateCandidates(const JobConfig& job, Problems* problems) {
   const bool in_batch = HasLoss(model, /*in_batch=*/true);
   if (!model.has_candidates()) {
     if (drawn || in_batch) {
-      problems->Add("model.candidates",
-                    "must say of which feature the items are, for the losses SAMPLED_SOFTMAX, NCE "
-                    "and IN_BATCH_SOFTMAX");
+      problems->Add(
+          "model.candidates",
+          "must name the feature whose ids are the items, for the losses SAMPLED_SOFTMAX, NCE "
+          "and IN_BATCH_SOFTMAX");
     }
     return;
   }
   if (!drawn && !in_batch) {
-    problems->Add("model.candidates",
-                  "is for tasks with loss SAMPLED_SOFTMAX, NCE or IN_BATCH_SOFTMAX, of which there "
-                  "is none");
+    problems->Add(
+        "model.candidates",
+        "needs a task with loss SAMPLED_SOFTMAX, NCE or IN_BATCH_SOFTMAX, but the job has "
+        "none");
     return;
   }
   const CandidatesConfig& candidates = model.candidates();

@@ -51,13 +51,13 @@ TEST(ValidateCandidatesTest, AHeadLayerNeedsItsLoss) {
 
 TEST(ValidateCandidatesTest, TheLossesNeedCandidatesAndCandidatesALoss) {
   EXPECT_EQ(ProblemsOf(CandidateJob("")),
-            "model.candidates: must say of which feature the items are, for the losses "
+            "model.candidates: must name the feature whose ids are the items, for the losses "
             "SAMPLED_SOFTMAX, NCE and IN_BATCH_SOFTMAX");
   JobConfig job = SmallJob();
   job.mutable_model()->mutable_candidates()->set_feature("C1");
   EXPECT_EQ(ProblemsOf(job),
-            "model.candidates: is for tasks with loss SAMPLED_SOFTMAX, NCE or IN_BATCH_SOFTMAX, of "
-            "which there is none");
+            "model.candidates: needs a task with loss SAMPLED_SOFTMAX, NCE or "
+            "IN_BATCH_SOFTMAX, but the job has none");
 }
 
 TEST(ValidateCandidatesTest, TheFeatureHasOneIdInEverySample) {

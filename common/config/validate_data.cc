@@ -159,7 +159,7 @@ void ValidateSynthetic(const SyntheticFormat& synthetic, Problems* problems) {
 void ValidateTransform(const NumericConfig& numeric, const std::string& path, Problems* problems) {
   CheckRanges(numeric, path + ".", problems);
   if (numeric.has_clamp() && numeric.clamp() == 0) {
-    problems->Add(absl::StrCat(path, ".clamp"), "must be above 0, or not be there");
+    problems->Add(absl::StrCat(path, ".clamp"), "must be above 0 or be left out");
   }
   switch (numeric.transform()) {
     case NumericConfig::IDENTITY:
@@ -350,7 +350,8 @@ void ValidateSources(const JobConfig& job, Problems* problems) {
     if (data.train_files_size() > 0 || data.has_kafka()) return;
     problems->Add("data.train_files", "must not be empty (or set data.kafka)");
   } else if (job.action() == JobConfig::PREDICT && data.has_test_kafka()) {
-    problems->Add("data.test_kafka", "is not possible for predictions, which are those of files");
+    problems->Add("data.test_kafka",
+                  "is not possible for predictions, which are made of files only");
   } else if (!HasTestData(data)) {
     problems->Add("data.test_files",
                   "must not be empty to evaluate or predict; "

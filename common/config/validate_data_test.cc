@@ -220,8 +220,7 @@ TEST(ValidateData, BoundsTheConstantsOfTransforms) {
   ExpectValues(job, path + ".missing_value", {"-1e+15", "1e+15"}, {"-2e+15", "2e+15", "inf", "nan"},
                "in [-1000000000000000, 1000000000000000]");
   EXPECT_EQ(ProblemsOf(job, {path + ".clamp=1e15"}), "");
-  EXPECT_EQ(ProblemsOf(job, {path + ".clamp=0"}),
-            path + ".clamp: must be above 0, or not be there");
+  EXPECT_EQ(ProblemsOf(job, {path + ".clamp=0"}), path + ".clamp: must be above 0 or be left out");
   EXPECT_EQ(ProblemsOf(job, {path + ".clamp=-1"}),
             path + ".clamp: must be in [0, 1000000000000000], got -1");
 

@@ -42,19 +42,19 @@ void ValidateDevice(const JobConfig& job, Problems* problems) {
     problems->Add("nn_worker.precision",
                   absl::StrCat("must be F32, BF16 or F16 with nn_worker.device ", device, ", got ",
                                NnWorkerConfig::Precision_Name(nn_worker.precision()),
-                               ", in which only a card multiplies"));
+                               ", which only a GPU multiplies in"));
   }
   if (nn_worker.gradient_sums() == NnWorkerConfig::NCCL &&
       nn_worker.device() != NnWorkerConfig::CUDA) {
     problems->Add("nn_worker.gradient_sums",
                   absl::StrCat("must be AUTO or GLOO with nn_worker.device ", device,
-                               ", got NCCL, which adds up on cards"));
+                               ", got NCCL, which works on GPUs only"));
   }
   if (nn_worker.gradient_sums() == NnWorkerConfig::NCCL && nn_worker.replicas() > 1 &&
       job.reproducible()) {
     problems->Add("nn_worker.gradient_sums",
                   "must be AUTO or GLOO with reproducible and several NN workers, got NCCL, which "
-                  "chooses anew in each run how it adds up");
+                  "may add in another order in each run");
   }
   // The gradients of drawn candidates are added to those of the samples' own rows, but the kernel
   // that does so needs features with the same number of samples.

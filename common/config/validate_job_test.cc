@@ -49,7 +49,7 @@ TEST(ValidateJob, TakesThePrecisionsThatTheDeviceHas) {
     }
     const std::string refusal =
         absl::StrCat("nn_worker.precision: must be F32, BF16 or F16 with nn_worker.device ", device,
-                     ", got TF32, in which only a card multiplies");
+                     ", got TF32, which only a GPU multiplies in");
     EXPECT_EQ(ProblemsOf(SmallJob(), {on_device, "nn_worker.precision=TF32"}),
               device == std::string("CUDA") ? "" : refusal);
   }
@@ -75,9 +75,9 @@ TEST(ValidateJob, NcclAddsUpOnCardsAlone) {
   const std::string refusal =
       "nn_worker.gradient_sums: must be AUTO or GLOO with nn_worker.device ";
   const std::string nccl = "nn_worker.gradient_sums=NCCL";
-  EXPECT_EQ(ProblemsOf(SmallJob(), {nccl}), refusal + "CPU, got NCCL, which adds up on cards");
+  EXPECT_EQ(ProblemsOf(SmallJob(), {nccl}), refusal + "CPU, got NCCL, which works on GPUs only");
   EXPECT_EQ(ProblemsOf(SmallJob(), {nccl, "nn_worker.device=HOST"}),
-            refusal + "HOST, got NCCL, which adds up on cards");
+            refusal + "HOST, got NCCL, which works on GPUs only");
   EXPECT_EQ(ProblemsOf(SmallJob(), {nccl, "nn_worker.device=CUDA"}), "");
   EXPECT_EQ(ProblemsOf(SmallJob(), {"nn_worker.gradient_sums=GLOO"}), "");
 }
@@ -91,7 +91,7 @@ TEST(ValidateJob, ReproducibleRanksDoNotAddUpByNccl) {
   };
   EXPECT_EQ(problems({"nn_worker.gradient_sums=NCCL", "reproducible=true"}),
             "nn_worker.gradient_sums: must be AUTO or GLOO with reproducible and several NN "
-            "workers, got NCCL, which chooses anew in each run how it adds up");
+            "workers, got NCCL, which may add in another order in each run");
   EXPECT_EQ(problems({"nn_worker.gradient_sums=NCCL"}), "");
   EXPECT_EQ(problems({"reproducible=true"}), "");
   EXPECT_EQ(ProblemsOf(SmallJob(), {"nn_worker.gradient_sums=NCCL", "reproducible=true",

@@ -266,7 +266,7 @@ TEST(ValidateKafka, ScoringReadsTestTopicsAndPredictionsAreThoseOfFiles) {
   job.mutable_data()->mutable_test_kafka()->add_topics("test");
   EXPECT_EQ(ResolvedProblems(job, {"action=EVALUATE", "init_from=m"}), "");
   EXPECT_EQ(ResolvedProblems(job, {"action=PREDICT", "init_from=m"}),
-            "data.test_kafka: is not possible for predictions, which are those of files");
+            "data.test_kafka: is not possible for predictions, which are made of files only");
   EXPECT_EQ(ResolvedProblems(CsvTopicJob(), {"action=EVALUATE", "init_from=m"}),
             "data.test_files: must not be empty to evaluate or predict; "
             "--set data.test_files=FILE names some");

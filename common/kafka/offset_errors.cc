@@ -17,7 +17,7 @@ absl::Status OffsetRefused(const KafkaPartition& partition, int64_t wanted,
   if (wanted > found.latest) {
     *lost = MessageSource::Lost{wanted, found.latest};
     return absl::OutOfRangeError(absl::StrCat(
-        "offset ", wanted, " of ", partition.ToString(), " was wanted, and the partition ends at ",
+        "offset ", wanted, " of ", partition.ToString(), " was wanted, but the partition ends at ",
         found.latest,
         ": its log was lost or the topic was made anew. What its offsets mean now is not what was "
         "trained, so this run cannot go on with it: begin a new run"));
@@ -26,7 +26,7 @@ absl::Status OffsetRefused(const KafkaPartition& partition, int64_t wanted,
     *lost = MessageSource::Lost{wanted, found.earliest};
     return absl::OutOfRangeError(absl::StrCat(
         "offset ", wanted, " of ", partition.ToString(),
-        " was wanted, and the first one that the broker still has is ", found.earliest,
+        " was wanted, but the first one that the broker still has is ", found.earliest,
         ": retention removed messages before they were read. on_lost_offsets: SKIP goes on there"));
   }
   return absl::UnavailableError(

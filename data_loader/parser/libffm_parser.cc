@@ -39,7 +39,7 @@ class LibffmParser final : public Parser {
       }
       if (field >= num_fields_) {
         return Bad(absl::StrCat("there is ", ShownText(token), " of field ", field,
-                                ", and fields are below ", num_fields_,
+                                ", but fields are below ", num_fields_,
                                 " (data.libffm.num_fields)"));
       }
       block->AppendToList(field, index, value);

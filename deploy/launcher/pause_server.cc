@@ -75,7 +75,7 @@ absl::StatusOr<WishAnswer> PauseServer::Wish(const WishRequest& request) {
     return absl::FailedPreconditionError("the wish is for another run");
   }
   if (request.kind() != WishRequest::STOP) {
-    return absl::UnavailableError("the run stands between two generations");
+    return absl::UnavailableError("the run is between two generations");
   }
   stop_wished_ = true;
   status_.set_state(STOPPED);

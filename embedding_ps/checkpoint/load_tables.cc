@@ -149,7 +149,7 @@ class Load : public std::enable_shared_from_this<Load> {
       }
       if (!by_partition.emplace(saved.first_partition(), i).second) {
         return absl::DataLossError(absl::StrCat(options_.directory, "/manifest: ", saved.name(),
-                                                " begins where another file does"));
+                                                " begins at the same partition as another file"));
       }
     }
     const RowConversion* const conversion =

@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<const CandidateSource>> CandidateSource::Create(c
   // A single item would be every sample's own, with nothing to distinguish it from.
   if (list.size() < 2) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "model.candidates.list: needs at least two items to learn from, and has ", list.size()));
+        "model.candidates.list: needs at least two items to learn from, but has ", list.size()));
   }
   if (config.unique() && static_cast<size_t>(config.count()) > list.size()) {
     return absl::InvalidArgumentError(

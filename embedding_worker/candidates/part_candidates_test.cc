@@ -121,9 +121,9 @@ std::string RefusalOf(const std::string& candidates, CandidateList list) {
 
 TEST(PartCandidatesTest, ListsThatDoNotServeAreRefused) {
   EXPECT_EQ(RefusalOf("count: 1", {}),
-            "model.candidates.list: needs at least two items to learn from, and has 0");
+            "model.candidates.list: needs at least two items to learn from, but has 0");
   EXPECT_EQ(RefusalOf("count: 1", Items(1)),
-            "model.candidates.list: needs at least two items to learn from, and has 1");
+            "model.candidates.list: needs at least two items to learn from, but has 1");
   EXPECT_EQ(RefusalOf("count: 101", Items()),
             "model.candidates.count: must be at most the 100 items of the list, because they are "
             "drawn uniquely, got 101");

@@ -44,10 +44,17 @@ Progress::Progress(const Executor* clock, std::function<double()> window_auc,
 
 void Progress::OnPhase(absl::string_view phase) {
   MutexLock lock(&mutex_);
+  // A window covers training only: an evaluation within it would lower samples per second. It goes
+  // on after the evaluation, because an epoch may be shorter than a window.
+  const int64_t now_us = clock_->NowUs();
+  window_.trained_us = TrainedUs(now_us);
+  window_.since_us = now_us;
   progress_.set_phase(std::string(phase));
-  // A window covers training only: an evaluation within it would lower samples per second.
-  window_ = Window();
-  window_.begin_us = clock_->NowUs();
+}
+
+int64_t Progress::TrainedUs(int64_t now_us) const {
+  const bool trains = progress_.phase() == "training";
+  return window_.trained_us + (trains ? now_us - window_.since_us : 0);
 }
 
 void Progress::OnStep(const StepEvent& event) {
@@ -74,7 +81,7 @@ void Progress::OnStep(const StepEvent& event) {
       window_.staleness_max = std::max(window_.staleness_max, event.staleness);
     }
     const int64_t now_us = clock_->NowUs();
-    if (now_us - window_.begin_us < kWindowUs) return;
+    if (TrainedUs(now_us) < kWindowUs) return;
     line = EndWindow(now_us);
   }
   // Without the lock: writing may be slow, and Snapshot must not wait for a disk.
@@ -88,7 +95,8 @@ void Progress::OnGradientNorm(double norm, float clip_factor) {
 }
 
 std::string Progress::EndWindow(int64_t now_us) {
-  const double seconds = static_cast<double>(now_us - window_.begin_us) * 1e-6;
+  last_window_us_ = TrainedUs(now_us);
+  const double seconds = static_cast<double>(last_window_us_) * 1e-6;
   progress_.set_samples_per_second(static_cast<double>(window_.samples) / seconds);
   progress_.set_window_loss(window_.weight > 0 ? window_.loss / window_.weight : NAN);
   progress_.set_window_auc(window_auc_());
@@ -112,9 +120,8 @@ std::string Progress::EndWindow(int64_t now_us) {
     line.set_gradient_norm(norms.sum() / static_cast<double>(norms.steps()));
     line.set_clipped_steps(norms.clipped_steps());
   }
-  last_window_us_ = now_us - window_.begin_us;
   window_ = Window();
-  window_.begin_us = now_us;
+  window_.since_us = now_us;
   return TextOf(line);
 }
 
@@ -189,7 +196,7 @@ TrainProgress Progress::Snapshot() const {
   MutexLock lock(&mutex_);
   TrainProgress snapshot = progress_;
   // Without data no step ends the window, and the rate of the last window would be shown for ever.
-  const int64_t window_us = clock_->NowUs() - window_.begin_us;
+  const int64_t window_us = TrainedUs(clock_->NowUs());
   if (snapshot.phase() == "training" && window_us > kWindowsUntilQuiet * last_window_us_) {
     snapshot.set_samples_per_second(static_cast<double>(window_.samples) /
                                     (static_cast<double>(window_us) * 1e-6));

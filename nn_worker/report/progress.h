@@ -62,7 +62,8 @@ class Progress final : public RankObserver {
 
  private:
   struct Window {
-    int64_t begin_us = 0;
+    int64_t trained_us = 0;  // the training before `since_us`
+    int64_t since_us = 0;    // the begin of the window or, later in it, of the phase
     uint64_t steps = 0;
     uint64_t samples = 0;
     double weight = 0;  // of the steps that were finite; so is `loss`
@@ -72,6 +73,9 @@ class Progress final : public RankObserver {
     int staleness_max = 0;
     GradientNorms norms;
   };
+
+  // How long the window has lasted, without what was not training.
+  int64_t TrainedUs(int64_t now_us) const REQUIRES(mutex_);
 
   // Closes the window, begins the next one, and returns the line of the closed one.
   std::string EndWindow(int64_t now_us) REQUIRES(mutex_);

@@ -137,15 +137,32 @@ TEST_F(ProgressTest, ALineHasTheMeanNormOfItsWindowAndProgressThatOfTheRun) {
             "steps: 3 clipped_steps: 1 sum: 36 last: 11");
 }
 
-TEST_F(ProgressTest, AnEvaluationBeginsANewWindow) {
+TEST_F(ProgressTest, AWindowGoesOnAfterAnEvaluationAndLeavesOutItsTime) {
   progress_.OnPhase("training");
-  Step(1000, 1, 0);
+  clock_.AdvanceBy(400'000);
+  Step(100, 30, 0);
   progress_.OnPhase("validating");
   clock_.AdvanceBy(60'000'000);
   progress_.OnPhase("training");
-  clock_.AdvanceBy(1'000'000);
-  Step(10, 1, 0);
-  EXPECT_DOUBLE_EQ(progress_.Snapshot().samples_per_second(), 10);
+  clock_.AdvanceBy(600'000);
+  EXPECT_EQ(lines_.size(), 0u);
+  Step(300, 60, 0);
+  EXPECT_EQ(lines_.size(), 1u);
+  EXPECT_DOUBLE_EQ(progress_.Snapshot().samples_per_second(), 400);
+  EXPECT_DOUBLE_EQ(progress_.Snapshot().window_loss(), .225);
+}
+
+// A fast machine ends each epoch of a small file within a fraction of a second.
+TEST_F(ProgressTest, EpochsThatAreShorterThanAWindowHaveLinesToo) {
+  for (int epoch = 0; epoch < 100; ++epoch) {
+    progress_.OnPhase("training");
+    clock_.AdvanceBy(100'000);
+    Step(10, 1, 0);
+    progress_.OnPhase("validating");
+    clock_.AdvanceBy(10'000);
+  }
+  EXPECT_EQ(lines_.size(), 10u);
+  EXPECT_DOUBLE_EQ(progress_.Snapshot().samples_per_second(), 100);
 }
 
 TEST_F(ProgressTest, TheRateFallsWhileNoDataComes) {

@@ -314,7 +314,7 @@ absl::StatusOr<CutMarked> NetworkTrainer::Rep::BeginCut(CutPlan plan, CutEngine:
     for (size_t rank = 0; rank < released.size(); ++rank) {
       if (!states[rank].ParseFromString(released[rank])) {
         return absl::DataLossError(
-            absl::StrCat("the ledger of nn_worker ", rank, " is no message"));
+            absl::StrCat("the ledger of nn_worker ", rank, " cannot be parsed"));
       }
     }
     marked_bytes = {IsWaitedFor(plan) ? '1' : '0', plan.leave ? '1' : '0'};

@@ -79,7 +79,7 @@ absl::Status ReadTables(const PartLayout& layout, const PartInput& input, PartVi
                                    absl::StrCat("tables[", table.name, "].values")));
   }
   if (sent != input.header.tables_size()) {
-    return absl::InvalidArgumentError("tables: more than the job has");
+    return absl::InvalidArgumentError("tables: there are more than the job has");
   }
   return absl::OkStatus();
 }
@@ -147,8 +147,8 @@ absl::Status ReadCandidates(const PartLayout& layout, const PartInput& input, Pa
                                   "candidates.indices"));
   const RowIndices& own = view->features[layout.candidate_feature].indices;
   if (!own.offsets.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("features[", feature.name, "].offsets: present, but a sample has one item"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "features[", feature.name, "].offsets: must be absent, because each sample has one item"));
   }
   candidates.positives = own.rows;
   const size_t known = layout.log_q ? 1 : 0;

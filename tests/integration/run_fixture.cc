@@ -303,7 +303,7 @@ bool RunFixture::WaitUntil(const std::function<bool()>& done, double timeout_s) 
 bool RunFixture::WaitUntilTraining(const std::string& run_dir) const {
   return WaitUntil(
       [&] {
-        // The ranks write such a line each second, so one that a fast machine ends soon has few.
+        // Rank 0 writes such a line for each second of training, so a short run has none.
         const std::string lines = ReadFile(run_dir + "/metrics.jsonl");
         const size_t at = lines.find("\"event\":\"train\"");
         return at != std::string::npos && lines.find('\n', at) != std::string::npos;

@@ -35,7 +35,7 @@ class StandstillTest : public RunFixture {
 
 TEST_F(StandstillTest, OfAllProcessesForThirtySixSecondsDoesNotEndARun) {
   const Command command =
-      StartSatrap({"train", WriteJob(20000, "epochs: 40"), "--run_dir", Path("run")});
+      StartSatrap({"train", WriteJob(20000, "epochs: 80"), "--run_dir", Path("run")});
   ASSERT_TRUE(WaitUntilTraining(Path("run")))
       << ReadFile(command.err_path) << ReadFile(Path("run/logs/nn_worker_0.log"));
   // The launcher, the coordinator and the roles: 2 PSs, 2 embedding workers, 2 NN workers, a
@@ -49,7 +49,7 @@ TEST_F(StandstillTest, OfAllProcessesForThirtySixSecondsDoesNotEndARun) {
   SignalAll(pids, SIGCONT);
   const CommandEnd end = WaitFor(command, 180);
   EXPECT_EQ(end.exit_code, 0) << end.err;
-  EXPECT_EQ(JsonNumber(ReadFile(Path("run/report.json")), "samples"), 800000) << end.err;
+  EXPECT_EQ(JsonNumber(ReadFile(Path("run/report.json")), "samples"), 1600000) << end.err;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 
 _LINE = re.compile(r"^(//\S+)\s+(.*)$")
 _SECONDS = re.compile(r"\bin ([0-9.]+)s\b")
-_MAX = re.compile(r"^\s+Stats over \d+ runs: max = ([0-9.]+)s")
+_STATS = re.compile(r"^\s+Stats over (\d+) runs: max = ([0-9.]+)s")
 _SHARD = re.compile(r"shard_(\d+)_of_(\d+)")
 
 
@@ -37,7 +37,8 @@ class Target:
         match = _SECONDS.search(line)
         self.seconds = float(match.group(1)) if match else 0.0
         self.cached = "(cached)" in line
-        self.sharded = False
+        # Runs of the program: one a shard and repetition.
+        self.runs = 1
 
     @property
     def passed(self):
@@ -56,10 +57,10 @@ def targets_of(summary):
         if match and re.match(r"(\(cached\) )?(PASSED|FAILED|TIMEOUT|FLAKY|NO STATUS)", match.group(2)):
             targets.append(Target(match.group(1), match.group(2)))
             continue
-        match = _MAX.match(line)
+        match = _STATS.match(line)
         if match and targets:
-            targets[-1].sharded = True
-            targets[-1].seconds = max(targets[-1].seconds, float(match.group(1)))
+            targets[-1].runs = int(match.group(1))
+            targets[-1].seconds = max(targets[-1].seconds, float(match.group(2)))
     return targets
 
 
@@ -142,15 +143,27 @@ def _read(path):
         return ""
 
 
+def _accounts(folder, runs):
+    """The test.xml of each run of a program. Those of earlier runs, which had other shards or
+    repetitions, lie beside them."""
+    plain = f"{folder}/test.xml"
+    if runs == 1 and os.path.exists(plain):
+        return [plain]
+    of_one_run = {}
+    for xml in sorted(glob.glob(f"{folder}/shard_*/test.xml") + glob.glob(f"{folder}/run_*/test.xml")):
+        # What is left of "shard_1_of_4_run_2_of_3" without the numbers that differ.
+        kind = re.sub(r"(shard|run)_\d+_of_", r"\1_of_", os.path.basename(os.path.dirname(xml)))
+        of_one_run.setdefault(kind, []).append(xml)
+    complete = [group for group in of_one_run.values() if len(group) == runs]
+    return max(complete or of_one_run.values(), key=lambda group: os.path.getmtime(group[0]), default=[])
+
+
 def count_target(target, testlogs, bin_folder, test_filter):
     """The counts of a target."""
     counts = Counts()
     path = target.label[2:].replace(":", "/")
     if target.ran:
-        # Where both are, one is of an earlier run, in which the program had shards or had none.
-        plain = f"{testlogs}/{path}/test.xml"
-        shards = sorted(glob.glob(f"{testlogs}/{path}/shard_*/test.xml"))
-        for xml in shards if target.sharded or not os.path.exists(plain) else [plain]:
+        for xml in _accounts(f"{testlogs}/{path}", target.runs):
             try:
                 root = ET.parse(xml).getroot()
             except ET.ParseError:

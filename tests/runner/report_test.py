@@ -109,10 +109,20 @@ class CountTest(unittest.TestCase):
 
     def test_what_an_earlier_run_without_shards_left_does_not_count(self):
         self.target("PASSED in 1.0s", XML)
-        counts = self.target("PASSED in 1.0s\n  Stats over 2 runs: max = 1.0s, min = 1.0s", XML, shard="shard_1_of_2")
-        self.assertEqual((counts.passed, counts.failed), (1, 1))
+        stats = "PASSED in 1.0s\n  Stats over 2 runs: max = 1.0s, min = 1.0s"
+        self.target(stats, XML, shard="shard_1_of_2")
+        counts = self.target(stats, XML, shard="shard_2_of_2")
+        self.assertEqual((counts.passed, counts.failed), (2, 2))
         counts = self.target("PASSED in 1.0s", XML)
         self.assertEqual((counts.passed, counts.failed), (1, 1))
+
+    def test_each_repetition_is_counted(self):
+        stats = "PASSED in 1.0s\n  Stats over 2 runs: max = 1.0s, min = 1.0s"
+        for shard in ("shard_1_of_2", "shard_2_of_2"):
+            self.target(stats, XML, shard=shard)
+        for run in ("run_1_of_2", "run_2_of_2"):
+            counts = self.target(stats, XML, shard=run)
+        self.assertEqual((counts.passed, counts.failed), (2, 2))
 
     def test_one_that_was_not_built_is_one_failure(self):
         counts = self.target("FAILED TO BUILD", None)

@@ -414,23 +414,24 @@ absl::Status ConsumedSplit::ReadBlock(const BlockLedger& state) {
   }
   return blocks_.count(state.block()) > 0
              ? absl::OkStatus()
-             : absl::DataLossError("has a whole block among those that are not");
+             : absl::DataLossError("lists a whole block among the partial ones");
 }
 
 absl::Status ConsumedSplit::CheckRows() const {
   if (is_done() || (done_blocks_.empty() && blocks_.empty() && !has_end())) {
-    return absl::DataLossError("is whole or untouched, but not listed so");
+    return absl::DataLossError("is whole or untouched, but is not listed as such");
   }
   if (split_rows_.has_value() && rows_ > *split_rows_) {
-    return absl::DataLossError("has more records than its end names");
+    return absl::DataLossError("has more records than its recorded end allows");
   }
   if (is_topic_) return absl::OkStatus();
   // Every whole block of a file has at least one record.
   uint64_t fewest_rows = RowsOfRanges();
   for (const auto& [first, last] : done_blocks_) fewest_rows += last - first + 1;
   const bool sums_up = done_blocks_.empty() ? rows_ == fewest_rows : rows_ >= fewest_rows;
-  return sums_up ? absl::OkStatus()
-                 : absl::DataLossError("has another number of records than its ranges");
+  return sums_up
+             ? absl::OkStatus()
+             : absl::DataLossError("has a number of records that differs from that of its ranges");
 }
 
 absl::StatusOr<ConsumedSplit> ConsumedSplit::FromState(const SplitLedger& state) {

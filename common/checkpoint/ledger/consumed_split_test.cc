@@ -237,16 +237,16 @@ TEST(ConsumedSplit, AStateThatContradictsItselfIsDamage) {
   state = good;
   state.mutable_blocks(0)->set_from_to(0, 0);
   state.mutable_blocks(0)->set_from_to(1, 8);
-  EXPECT_THAT(ReadError(state), HasSubstr("a whole block among those that are not"));
+  EXPECT_THAT(ReadError(state), HasSubstr("a whole block among the partial ones"));
   state = good;
   state.mutable_blocks(0)->set_block(0);
   EXPECT_THAT(ReadError(state), HasSubstr("the block is consumed whole"));
   state = good;
   state.set_rows(41);
-  EXPECT_THAT(ReadError(state), HasSubstr("more records than its end names"));
+  EXPECT_THAT(ReadError(state), HasSubstr("more records than its recorded end allows"));
   state = good;
   state.set_rows(2);
-  EXPECT_THAT(ReadError(state), HasSubstr("another number of records than its ranges"));
+  EXPECT_THAT(ReadError(state), HasSubstr("differs from that of its ranges"));
 }
 
 TEST(ConsumedSplit, TwoJoinUnlessARecordIsInBoth) {

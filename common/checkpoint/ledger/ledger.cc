@@ -230,8 +230,9 @@ absl::Status Ledger::ReadEpoch(const EpochLedger& state, Epoch* epoch) {
   // Whole splits have no entry, so the total can be checked exactly only if there are none.
   const bool sums_up = epoch->done_splits.empty() && !epoch->is_closed() ? rows == state.rows()
                                                                          : rows <= state.rows();
-  return sums_up ? absl::OkStatus()
-                 : absl::DataLossError("has another number of records than its splits");
+  return sums_up
+             ? absl::OkStatus()
+             : absl::DataLossError("has a number of records that differs from that of its splits");
 }
 
 absl::StatusOr<Ledger> Ledger::FromState(const LedgerState& state) {

@@ -44,7 +44,7 @@ absl::StatusOr<std::string> CompareRuns(const JobConfig& job, const RunResult& d
     for (const RunResult& run : undisturbed) {
       if (run.model_digest() == disturbed.model_digest()) continue;
       return absl::DataLossError(
-          absl::StrFormat("the model's digest is %016x, and that of an undisturbed run %016x",
+          absl::StrFormat("the model's digest is %016x, but that of an undisturbed run is %016x",
                           disturbed.model_digest(), run.model_digest()));
     }
     return absl::StrFormat("the model's digest is %016x, as that of each of %d undisturbed runs",

@@ -139,11 +139,11 @@ absl::StatusOr<std::string> CheckLedger(const std::string& run_dir) {
     records += epoch.rows();
     if (epoch.rows() == epochs.Get(0).rows()) continue;
     return absl::DataLossError(absl::StrCat("epoch ", epoch.epoch() + 1, " has ", epoch.rows(),
-                                            " records, and the first one has ",
+                                            " records, but the first one has ",
                                             epochs.Get(0).rows()));
   }
   if (records != cut.result.samples()) {
-    return absl::DataLossError(absl::StrCat("the ledger holds ", records, " records, and ",
+    return absl::DataLossError(absl::StrCat("the ledger holds ", records, " records, but ",
                                             cut.result.samples(), " samples were trained"));
   }
   return absl::StrCat("the ledger holds each of ", CountText(records), " samples once");

@@ -115,10 +115,10 @@ TEST_F(ExactlyOnceTest, TheLedgerHoldsEverySampleOnce) {
   EXPECT_EQ(CheckLedger(dir_).value_or(""), "the ledger holds each of 8 samples once");
   WriteLedger(4, 3);
   EXPECT_THAT(CheckLedger(dir_).status().message(),
-              HasSubstr("epoch 2 has 3 records, and the first one has 4"));
+              HasSubstr("epoch 2 has 3 records, but the first one has 4"));
   WriteLedger(5, 5);
   EXPECT_THAT(CheckLedger(dir_).status().message(),
-              HasSubstr("the ledger holds 10 records, and 8 samples were trained"));
+              HasSubstr("the ledger holds 10 records, but 8 samples were trained"));
 }
 
 TEST_F(ExactlyOnceTest, AJobThatDoesNotCountProvesNothing) {

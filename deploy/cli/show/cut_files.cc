@@ -128,7 +128,7 @@ std::string ProblemOf(const FileOfCut& expected, FileSystem* file_system) {
   if (!file.ok()) return std::string(file.status().message());
   if ((*file)->size_bytes() != expected.bytes) {
     return absl::StrCat(expected.path, " has ", (*file)->size_bytes(),
-                        " bytes, and was written with ", expected.bytes);
+                        " bytes, but was written with ", expected.bytes);
   }
   for (const FileOfManifest::Part& part : expected.parts) {
     const auto crc = CrcOfNext(part.bytes, file->get());

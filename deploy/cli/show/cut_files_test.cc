@@ -148,7 +148,7 @@ TEST_F(CutFilesTest, VerifiesEveryFile) {
   const std::string error = VerifyError(folder);
   EXPECT_THAT(error, AllOf(HasSubstr("a.rows is damaged: its checksum is "),
                            HasSubstr("/b.rows: No such file or directory"),
-                           HasSubstr("/dense.bin has 4 bytes, and was written with 5")));
+                           HasSubstr("/dense.bin has 4 bytes, but was written with 5")));
   std::ofstream(folder + "/manifest", std::ios::app) << "x";
   EXPECT_THAT(VerifyError(folder), HasSubstr("/manifest is damaged"));
   EXPECT_THAT(VerifyError(dir_), HasSubstr("holds no saved model"));
@@ -165,7 +165,7 @@ TEST_F(CutFilesTest, SaysWhatIsWrongWithACutThatIsNotWhole) {
   const std::string text = ListCuts(dir_, 0).value_or("");
   EXPECT_THAT(text, HasSubstr("  missing: " + CutDir("cut_0001_000002") + "\n"));
   EXPECT_THAT(text, HasSubstr("  damaged: " + CutDir("cut_0001_000003") +
-                              "/a.rows has 18 bytes, and was written with 14\n"));
+                              "/a.rows has 18 bytes, but was written with 14\n"));
   EXPECT_THAT(text, HasSubstr("(1 older cut is removed: checkpoint.keep)\n"));
   // Retention removes the manifest first.
   fs::create_directories(CutDir("cut_0001_000001"));

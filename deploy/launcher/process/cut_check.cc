@@ -34,7 +34,7 @@ std::string CutProblem(const RunLog& log, const std::string& run_dir, const std:
     if (!file.ok()) return absl::StrCat("damaged: ", file.status().message());
     if ((*file)->size_bytes() != expected.bytes) {
       return absl::StrCat("damaged: ", expected.path, " has ", (*file)->size_bytes(),
-                          " bytes, and was written with ", expected.bytes);
+                          " bytes, but was written with ", expected.bytes);
     }
   }
   return "";

@@ -64,7 +64,7 @@ TEST_F(CutCheckTest, AFolderThatIsGoneIsMissing) {
 
 TEST_F(CutCheckTest, AFileThatIsGoneOrHasAnotherSizeIsNamed) {
   std::ofstream(folder_ + "/a.rows") << "rows and more";
-  EXPECT_EQ(Problem(), "damaged: " + folder_ + "/a.rows has 13 bytes, and was written with 4");
+  EXPECT_EQ(Problem(), "damaged: " + folder_ + "/a.rows has 13 bytes, but was written with 4");
   std::ofstream(folder_ + "/a.rows") << "rows";
   EXPECT_EQ(Problem(), "");
   fs::remove(folder_ + "/dense.bin");

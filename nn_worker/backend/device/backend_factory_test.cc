@@ -127,7 +127,7 @@ TEST(BackendFactoryTest, ANeedThatTheDeviceCannotHoldIsToldBeforeAnyIsTaken) {
   const auto made = Make(OnDevice(NnWorkerConfig::HOST), need, &pool);
   EXPECT_EQ(made.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(made.status().message(),
-              HasSubstr("the host's device has 68719476736 bytes of memory in all, and each NN "
+              HasSubstr("the host's device has 68719476736 bytes of memory in all, but each NN "
                         "worker needs 1099511627776 bytes of device memory: "));
   EXPECT_TRUE(Make(OnDevice(NnWorkerConfig::CPU), need, &pool).ok());
 }
@@ -160,7 +160,7 @@ TEST(BackendFactoryTest, AProgramWithoutCudaHasNoNccl) {
   const absl::Status status = NewDeviceReduction({}, nullptr, [] { return false; }).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(status.message(),
-            "NCCL adds up on cards, and this program is for CPU and HOST: run nn_worker_cuda");
+            "NCCL works on GPUs only, and this program is for CPU and HOST: run nn_worker_cuda");
   EXPECT_EQ(CheckDeviceReduction(), status);
 }
 

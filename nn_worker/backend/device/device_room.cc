@@ -13,13 +13,13 @@ absl::Status CheckDeviceRoom(const DeviceNeed& need, const DeviceRoom& room) {
   if (need.bytes > room.total_bytes) {
     return absl::FailedPreconditionError(
         absl::StrCat(room.device, " has ", room.total_bytes,
-                     " bytes of memory in all, and each NN worker needs ", need.text,
+                     " bytes of memory in all, but each NN worker needs ", need.text,
                      ": use a device with more, ", kSmaller));
   }
   if (need.bytes > room.free_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "of the ", room.total_bytes, " bytes of ", room.device, " only ", room.free_bytes,
-        " are free, and each NN worker needs ", need.text, ": end other programs on it, or use ",
+        " are free, but each NN worker needs ", need.text, ": end other programs on it, or use ",
         kSmaller, "; the driver and CUDA's libraries take some hundred MB of a card"));
   }
   return absl::OkStatus();

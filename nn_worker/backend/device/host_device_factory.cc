@@ -32,7 +32,7 @@ absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int /*card*
 
 absl::Status CheckDeviceReduction() {
   return absl::UnimplementedError(
-      "NCCL adds up on cards, and this program is for CPU and HOST: run nn_worker_cuda");
+      "NCCL works on GPUs only, and this program is for CPU and HOST: run nn_worker_cuda");
 }
 
 absl::StatusOr<std::unique_ptr<DeviceReduction>> NewDeviceReduction(

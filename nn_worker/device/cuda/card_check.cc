@@ -39,7 +39,7 @@ absl::Status CheckCard(const CardAnswers& answers) {
     return Refused(answers,
                    absl::StrCat("card ", answers.card, ", ", answers.name,
                                 ", has compute capability ", answers.major, ".", answers.minor,
-                                ", and the kernels need ", kOldestMajor, ".0 or later"));
+                                ", but the kernels need ", kOldestMajor, ".0 or later"));
   }
   return absl::OkStatus();
 }

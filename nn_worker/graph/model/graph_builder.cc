@@ -189,9 +189,9 @@ class GraphBuilder {
       const bool of_part = graph_.tensors[node.inputs[i]].of_part;
       if (node.layer->reads_part(static_cast<int>(i)) == of_part) continue;
       return Error(node, of_part ? absl::StrCat("reads the candidates of the part as input ", i,
-                                                ", which is for something of a sample")
-                                 : absl::StrCat("reads something of a sample as input ", i,
-                                                ", which is for \"candidates.SEGMENT\""));
+                                                ", which must be a value of each sample")
+                                 : absl::StrCat("reads a value of each sample as input ", i,
+                                                ", which must be \"candidates.SEGMENT\""));
     }
     return absl::OkStatus();
   }

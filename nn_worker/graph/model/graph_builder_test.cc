@@ -165,12 +165,12 @@ TEST(GraphBuilderTest, OnlyAHeadReadsCandidatesAndOnlyItsLossReadsAHead) {
   };
   EXPECT_EQ(error(R"(layers { name: "logit" inputs: "candidates.embedding" sum {} })"),
             "model: layer \"logit\" (sum of candidates.embedding [8, 4]): reads the candidates of "
-            "the part as input 0, which is for something of a sample");
+            "the part as input 0, which must be a value of each sample");
   EXPECT_EQ(error(R"(layers { name: "logit" inputs: "user.embedding" inputs: "item.embedding"
                               inputs: "item.embedding" candidate_logits {} }
                      tasks { loss: NCE })"),
             "model: layer \"logit\" (candidate_logits of user.embedding [4], item.embedding [4], "
-            "item.embedding [4]): reads something of a sample as input 2, which is for "
+            "item.embedding [4]): reads a value of each sample as input 2, which must be "
             "\"candidates.SEGMENT\"");
   EXPECT_EQ(error(R"(layers { name: "logit" inputs: "user.embedding" inputs: "item.embedding"
                               in_batch_logits {} }

@@ -93,7 +93,7 @@ class OutputModel {
             : absl::StrCat(" is computed from layer \"", layer, "\", which");
     return absl::InvalidArgumentError(
         absl::StrCat("predict_outputs: \"", output, "\"", through,
-                     " compares with candidates, and only the parts of training have some: name "
+                     " compares with candidates, which exist in training alone: name "
                      "the vectors that are compared"));
   }
 
