@@ -205,7 +205,9 @@ void BlockSupervisorSignals() {
 
 int Supervise(const SupervisorOptions& options, RoleLog* log) {
   BlockSupervisorSignals();
-  return Supervisor(options, log).Run();
+  const int code = Supervisor(options, log).Run();
+  log->Drain(kDrainMs);
+  return code;
 }
 
 }  // namespace satrap

@@ -147,6 +147,8 @@ TEST_F(SupervisorTest, ASignalDuringAPauseEndsItAtOnce) {
   ASSERT_TRUE(AwaitText("message", "in 5.0 s"));
   EXPECT_EQ(End(SIGINT), 130);
   EXPECT_EQ(Starts(), 1);
+  EXPECT_THAT(Read("log"), HasSubstr("gets signal 2"));
+  EXPECT_EQ(Read("stdout"), Read("log"));
 }
 
 TEST_F(SupervisorTest, TheContainersMessageSaysWhatTheRoleSaidLast) {
