@@ -22,6 +22,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/file/file_error.h"
+#include "common/file/hard_link.h"
 
 namespace satrap {
 namespace {
@@ -238,8 +239,8 @@ class Disk final : public FileSystem {
   }
 
   absl::Status HardLink(const std::string& from, const std::string& to) override {
-    if (link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-    const int error = errno;
+    const int error = HardLinkByCount(from, to, link);
+    if (error == 0) return absl::OkStatus();
     const absl::Status status = FileError("link", to, error);
     return error == EEXIST ? absl::AlreadyExistsError(status.message()) : status;
   }

@@ -1,5 +1,6 @@
 #include "common/role/role_runtime.h"
 
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -14,7 +15,9 @@
 #include "common/base/check.h"
 #include "common/base/process_memory.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/storage_check.h"
 #include "common/chunk/chunked_channel.h"
+#include "common/file/file_system.h"
 #include "common/numeric/denormals.h"
 #include "common/role/cause_table.h"
 #include "common/role/process_end.h"
@@ -27,6 +30,19 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kServerDrainMs = 500;
+// How long a role waits until it sees the run's folder as the coordinator does: a network file
+// system may answer from a cache at first.
+constexpr int64_t kSeesRunMs = 5000;
+constexpr int kSeesRunPauseMs = 100;
+
+absl::Status AwaitSight(const std::string& run_dir, uint64_t run_id) {
+  const int64_t deadline_ms = MonotonicMs() + kSeesRunMs;
+  while (true) {
+    const absl::Status seen = SeesRun(run_dir, run_id, DiskFileSystem());
+    if (seen.ok() || MonotonicMs() >= deadline_ms) return seen;
+    poll(nullptr, 0, kSeesRunPauseMs);
+  }
+}
 
 }  // namespace
 
@@ -136,6 +152,10 @@ RoleRuntime::ProgressRegistration::~ProgressRegistration() {
 }
 
 absl::Status RoleRuntime::Join() {
+  if (const std::string& run_dir = job().run_dir(); !run_dir.empty()) {
+    NowDoing("looks for the folder of the run");
+    RETURN_IF_ERROR(AwaitSight(run_dir, envelope().run_id()));
+  }
   bool over;
   {
     MutexLock lock(&rep_->mutex);

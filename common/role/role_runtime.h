@@ -122,7 +122,8 @@ class RoleRuntime {
   [[nodiscard]] ProgressRegistration SetProgressSource(ProgressSource source);
 
   // Reports this role as ready and waits until every role of the job is. Does not return if the run
-  // ends first. REQUIRES: at most once
+  // ends first. FAILED_PRECONDITION, and nothing is reported, if the job's run_dir is not the
+  // coordinator's folder here (common/checkpoint/storage_check.h). REQUIRES: at most once
   absl::Status Join();
 
   // The member's address (flags.advertise of its process). REQUIRES: after Join; the job has this

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,8 @@
 
 #include "common/base/status_macros.h"
 #include "common/checkpoint/start_cut.h"
+#include "common/checkpoint/storage_check.h"
+#include "common/file/file_system.h"
 #include "common/role/role_fixture.h"
 #include "common/rpc/header.h"
 #include "common/testing/denormal_probe.h"
@@ -90,6 +93,57 @@ TEST_F(RoleRuntimeTest, ARoleThatRegistersAtAGenerationThatIsOverWaitsForTheNext
                   },
                   [](FakeCoordinator& coordinator) { coordinator.LetWait(3); }),
               ::testing::ExitedWithCode(0), "waiting for the next one");
+}
+
+// A job like the one of RunCase, whose run_dir is the folder `name` where the case runs.
+JobConfig JobIn(const std::string& name) {
+  JobConfig job;
+  job.set_name("tiny");
+  job.set_run_dir(name);
+  job.mutable_nn_worker()->set_threads(1);
+  return job;
+}
+
+TEST_F(RoleRuntimeTest, ARoleThatSeesAnotherFolderThanTheCoordinatorFails) {
+  EXPECT_EXIT(
+      RunCase(
+          [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+            const absl::Status joined = runtime.Join();
+            if (coordinator.state() != STARTING) abort();  // it never was ready
+            return joined;
+          },
+          [](FakeCoordinator& coordinator) {
+            if (mkdir("run", 0755) != 0) abort();
+            if (!LeaveRunId("run", kRunId + 1, DiskFileSystem()).ok()) abort();
+            coordinator.SetJob(JobIn("run"));
+            coordinator.StartWhenReady();
+          }),
+      ::testing::ExitedWithCode(kExitFailed),
+      "run_dir run is not the coordinator's folder here: run/run_id is that of another run");
+  EXPECT_EQ(Left().kind(), Ending::REFUSED);
+}
+
+TEST_F(RoleRuntimeTest, ARoleIsReadyOnceItSeesTheFolderOfTheCoordinator) {
+  EXPECT_EXIT(RunCase(
+                  [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                    std::thread mount([&coordinator] {
+                      coordinator.AwaitHeartbeats(3);
+                      if (coordinator.state() != STARTING) abort();
+                      if (mkdir("run", 0755) != 0) abort();
+                      if (!LeaveRunId("run", kRunId, DiskFileSystem()).ok()) abort();
+                    });
+                    const absl::Status joined = runtime.Join();
+                    mount.join();
+                    if (!joined.ok()) return joined;
+                    const absl::Status finished = runtime.Finish(RunResult());
+                    runtime.WaitForFinish();
+                    return finished;
+                  },
+                  [](FakeCoordinator& coordinator) {
+                    coordinator.SetJob(JobIn("run"));
+                    coordinator.StartWhenReady();
+                  }),
+              ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(RoleRuntimeTest, TheMembersAreToldUntilTheRoleKnowsThem) {

@@ -74,4 +74,3 @@ if [[ ${#compression[@]} -gt 0 && $bytes -gt $limit_bytes ]]; then
   exit 1
 fi
 mv "$output.new" "$output"
-echo "$output: $bytes bytes, $# programs" >&2

@@ -1,5 +1,6 @@
-// The coordinator's process: claims the next generation of the run, serves it, and exits when it is
-// over. The generation after it gets a new process.
+// The coordinator's process: checks the storage of the run (common/checkpoint/storage_check.h),
+// claims the next generation, serves it, and exits when it is over. The generation after it gets a
+// new process.
 //
 // It exits once every member has been told of the end. The code is 75 (kExitStartAgain), at once,
 // if the run goes on with the next generation or another coordinator has claimed this one.
@@ -35,7 +36,9 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_identity.h"
 #include "common/checkpoint/run_log.h"
+#include "common/checkpoint/storage_check.h"
 #include "common/file/file_system.h"
+#include "common/file/mount_name.h"
 #include "common/log/log.h"
 #include "common/role/cause_table.h"
 #include "common/role/coordinator_client.h"
@@ -101,7 +104,15 @@ absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t 
   request.writer = writer;
   request.run_id = RandomId();
   request.unix_ms = UnixMs();
-  return ClaimGeneration(request, DiskFileSystem());
+  const std::string& run_dir = request.job.run_dir();
+  request.check_storage = [&run_dir, writer] {
+    return CheckStorage(run_dir, MountNameOf(run_dir), writer, DiskFileSystem());
+  };
+  ASSIGN_OR_RETURN(ClaimedGeneration claimed, ClaimGeneration(request, DiskFileSystem()));
+  if (claimed.log.end() == nullptr) {
+    RETURN_IF_ERROR(LeaveRunId(run_dir, claimed.run_id, DiskFileSystem()));
+  }
+  return claimed;
 }
 
 void AskToStop(CoordinatorEngine* engine, const Logger& logger) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -23,6 +24,7 @@
 namespace satrap {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -93,6 +95,21 @@ TEST_F(CoordinatorExitTest, ItWaitsAMomentForOneThatDoes) {
   const CommandEnd end = WaitFor(coordinator_, 30);
   EXPECT_EQ(end.exit_code, 0) << end.err;
   EXPECT_THAT(end.err, Not(HasSubstr("still under way")));
+}
+
+TEST_F(CoordinatorExitTest, AFileSystemThatCannotHoldARunIsNamedInOneLineBeforeAnythingBegins) {
+  JobConfig job = SmallJob();
+  job.set_run_dir("/proc/run");
+  ResolveJob(&job);
+  const CommandEnd end =
+      WaitFor(Start("deploy/coordinator/coordinator",
+                    {absl::StrCat("--config=", WriteFile("job.textproto", ResolvedJobText(job))),
+                     absl::StrCat("--listen=unix:", Path("coordinator"))}),
+              30);
+  EXPECT_EQ(end.exit_code, 1);
+  EXPECT_THAT(end.err, AllOf(HasSubstr("error: run_dir /proc/run cannot be used"),
+                             HasSubstr("(proc) mkdir does not work"), HasSubstr("NFS 4")));
+  EXPECT_EQ(std::count(end.err.begin(), end.err.end(), '\n'), 1) << end.err;
 }
 
 }  // namespace

@@ -81,3 +81,46 @@ rm bazel-bin/deploy/satrap_cli
 : >calls
 ./satrap status >out 2>err && fail "the build has made no program"
 grep -q 'bazel .*build' calls || fail "without a program there is something to build"
+
+# An image is made of the bundle of the programs that pods run, in one line each for packing and making.
+mkdir -p deploy/bundle
+cat >deploy/bundle/pack.sh <<'PACK'
+#!/bin/sh
+echo "pack $*" >>calls
+touch "$1"
+PACK
+chmod +x deploy/bundle/pack.sh
+cat >deploy/bundle/image.py <<'IMAGE'
+import os, sys
+assert os.path.exists(sys.argv[2])
+print("image", sys.argv[1], *sys.argv[3:], file=open("calls", "a"))
+IMAGE
+satrap image --output out.tar
+grep -q 'toolkit= .*//nn_worker$\|toolkit= .*//nn_worker ' calls || fail "an image without CUDA was not built without"
+grep -q 'pack .*/bundle.tar .* deploy/satrap_cli deploy/coordinator/coordinator .* deploy/satrap_pod$' calls ||
+  fail "other programs were packed"
+! grep -q 'nn_worker_host\|satrap_tools' calls || fail "the image has more than a run needs"
+grep -qx 'image out.tar' calls || fail "the image was not made"
+satrap image
+grep -qx "image $here/.cache/satrap-image.tar" calls || fail "the image has no place"
+! ./satrap image --tests >out 2>err || fail "a flag that image does not know was taken"
+grep -q "image knows no '--tests'" err || fail "the message does not name the flag"
+
+# With CUDA, its libraries come from where the toolkit has them.
+! ./satrap image --cuda >out 2>err || fail "an image with CUDA was made without a toolkit"
+grep -q './setup cuda' err || fail "the message does not say what is missing"
+mkdir -p .cache/cuda kit/lib nccl/lib nn_worker/device/cuda nn_worker/collective
+echo "build --//third_party/cuda:toolkit=$here/kit" >.cache/cuda/bazelrc
+echo 'inline constexpr char kCublasLtLibrary[] = "libfirst.so.13";' >nn_worker/device/cuda/cublaslt_plan.h
+echo 'inline constexpr char kNcclLibrary[] = "libsecond.so.2";' >nn_worker/collective/nccl_collective.h
+touch kit/lib/libfirst.so.13
+! ./satrap image --cuda >out 2>err || fail "a library is missing"
+grep -q "there is no libsecond.so.2 in $here/kit" err || fail "the message does not name the library"
+touch nccl/lib/libsecond.so.2
+satrap image --cuda --output=out.tar
+grep -q ' nn_worker/nn_worker_cuda deploy/satrap_tools$' calls || fail "the program for cards was not packed"
+grep -qx "image out.tar $here/kit/lib/libfirst.so.13 $here/kit/../nccl/lib/libsecond.so.2" calls ||
+  fail "other libraries are in the image"
+: >nn_worker/collective/nccl_collective.h
+! ./satrap image --cuda >out 2>err || fail "no library is named"
+grep -q 'nccl_collective.h names its library' err || fail "the message does not name the header"

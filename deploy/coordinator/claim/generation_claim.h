@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,9 @@ struct ClaimRequest {
   uint64_t writer = 0;  // random, of this process: names the drafts of its log entries
   uint64_t run_id = 0;  // random, != 0: the id if a run begins
   int64_t unix_ms = 0;  // now
+  // Called before the first thing is written, unless the run has finished; an error is returned as
+  // it is. May be null.
+  std::function<absl::Status()> check_storage;
   // The log is compacted once it has this many entries since the last compaction.
   size_t compact_after = kCompactAfter;
 };
@@ -86,6 +90,7 @@ absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* 
 //                         moves the end of training to where training already is (start_position.h)
 //   DATA_LOSS             the log or the cut is damaged or missing, or the folder holds another cut
 //                         than the one that the log names
+//   that of check_storage
 //   others as FileSystem  (after one of these the generation may be claimed; it is then over)
 absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
                                                   FileSystem* file_system);

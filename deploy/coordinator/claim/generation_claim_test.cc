@@ -106,6 +106,25 @@ TEST_F(GenerationClaimTest, TheNextOneTakesRunJobAndNewestCutFromTheLog) {
   EXPECT_EQ(Log().last_generation()->ended().text(), "embedding_ps 1 was killed");
 }
 
+TEST_F(GenerationClaimTest, TheStorageIsCheckedBeforeAnythingIsWritten) {
+  request_.check_storage = [] { return absl::FailedPreconditionError("no hard links"); };
+  disk_.TakeOperations();
+  EXPECT_EQ(Claim().status(), absl::FailedPreconditionError("no hard links"));
+  EXPECT_TRUE(disk_.TakeOperations().empty());
+  request_.drops_change = true;
+  EXPECT_EQ(Claim("cannot begin").status(), absl::FailedPreconditionError("no hard links"));
+  EXPECT_TRUE(disk_.TakeOperations().empty());
+}
+
+TEST_F(GenerationClaimTest, TheStorageOfAFinishedRunNeedsNoCheck) {
+  ASSERT_TRUE(Claim().ok());
+  RunLogEntry end;
+  end.mutable_end();
+  ASSERT_TRUE(Log().Append(end).ok());
+  request_.check_storage = [] { return absl::FailedPreconditionError("read-only by now"); };
+  EXPECT_TRUE(Claim().ok());
+}
+
 TEST_F(GenerationClaimTest, ARunFolderThatWasMovedIsTheOneOfTheRequest) {
   ASSERT_TRUE(Claim().ok());
   disk_.Put("/runs/b/log/00000001", disk_.ContentOf("/runs/a/log/00000001"));

@@ -44,22 +44,23 @@ namespace {
 
 absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>& args,
                                                  const std::string& log_path) {
+  const int log = open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (log < 0) return FileError("write log", log_path);
+  absl::StatusOr<ChildProcess> child = Start(args, log);
+  close(log);
+  return child;
+}
+
+absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>& args, int output) {
   std::vector<char*> argv;
   for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(nullptr);
-  const int log = open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (log < 0) return FileError("write log", log_path);
   int report[2];
-  if (pipe2(report, O_CLOEXEC) != 0) {
-    const absl::Status status = FileError("start", args[0]);
-    close(log);
-    return status;
-  }
+  if (pipe2(report, O_CLOEXEC) != 0) return FileError("start", args[0]);
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid == 0) BecomeProgram(argv.data(), log, report[1], parent);
+  if (pid == 0) BecomeProgram(argv.data(), output, report[1], parent);
   const int fork_error = errno;
-  close(log);
   close(report[1]);
   int error = 0;
   // Blocks until exec closes the pipe's other end (end of file) or the child reports its errno.
@@ -98,9 +99,13 @@ std::string LastErrorOf(const std::string& log_path, size_t max_bytes) {
   std::string tail(take, '\0');
   file.seekg(static_cast<std::streamoff>(size - take));
   file.read(tail.data(), static_cast<std::streamsize>(take));
+  return LastErrorIn(tail);
+}
+
+std::string LastErrorIn(absl::string_view log) {
   std::string last;
   std::string last_error;
-  for (absl::string_view line : absl::StrSplit(tail, '\n')) {
+  for (absl::string_view line : absl::StrSplit(log, '\n')) {
     line = absl::StripAsciiWhitespace(line);
     if (line.empty()) continue;
     if (absl::StartsWith(line, kGenerationLine)) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 
 namespace satrap {
@@ -26,6 +27,8 @@ class ChildProcess {
   // started. REQUIRES: the main thread; no gRPC has been used in this process yet
   static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& args,
                                             const std::string& log_path);
+  // The same; stdout and stderr go to the descriptor `output`, which stays the caller's.
+  static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& args, int output);
 
   pid_t pid() const { return pid_; }
   // True once the process has ended; wait_status() then says how. Never blocks.
@@ -51,6 +54,8 @@ std::string DescribeExit(int wait_status);
 // last line; empty if there is none. Lines of earlier generations do not count. Reads at most the
 // last `max_bytes` of the log.
 std::string LastErrorOf(const std::string& log_path, size_t max_bytes = 65536);
+// The same of a text.
+std::string LastErrorIn(absl::string_view log);
 
 }  // namespace satrap
 

@@ -18,6 +18,7 @@
 #include "common/role/role_flags.h"
 #include "common/thread/clock.h"
 #include "deploy/launcher/process/child_process.h"
+#include "deploy/launcher/process/role_program.h"
 
 namespace satrap {
 namespace {
@@ -28,29 +29,6 @@ constexpr int64_t kLogPeriodMs = 10000;
 
 constexpr Role kStartOrder[] = {COORDINATOR, EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER,
                                 NN_WORKER};
-
-// The suffix of the NN worker's program that has the kernels of the job's device.
-const char* SuffixOf(NnWorkerConfig::Device device) {
-  switch (device) {
-    case NnWorkerConfig::CPU:
-      return "";
-    case NnWorkerConfig::HOST:
-      return "_host";
-    case NnWorkerConfig::CUDA:
-      return "_cuda";
-  }
-  return "";
-}
-
-// The path of a role's program, relative to the folder of programs.
-std::string ProgramOf(Role role, const JobConfig& job) {
-  const absl::string_view name = RoleName(role);
-  return absl::StrCat(role == COORDINATOR ? "deploy/" : "", name, "/", name,
-                      role == NN_WORKER ? SuffixOf(job.nn_worker().device()) : "");
-}
-
-// "embedding_ps_0", for names of logs and sockets.
-std::string FileNameOf(Role role, int index) { return absl::StrCat(RoleName(role), "_", index); }
 
 }  // namespace
 

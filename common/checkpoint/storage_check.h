@@ -1,0 +1,45 @@
+// Checks the storage of a run before anything begins: that the file system of run_dir can do what a
+// run needs, and that every process sees the same folder there.
+//
+//     coordinator   CheckStorage; claims the generation; LeaveRunId
+//     other roles   SeesRun, before they say that they are ready
+//
+// While CheckStorage works there is a folder RUN/storage_check.WRITER; one that a killed process
+// has left is removed by the next LeaveRunId. RUN/run_id keeps the number of the run.
+//
+// Blocking. Thread-safe: functions of their arguments and of the disk.
+
+#ifndef SATRAP_COMMON_CHECKPOINT_STORAGE_CHECK_H_
+#define SATRAP_COMMON_CHECKPOINT_STORAGE_CHECK_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/file/file_system.h"
+
+namespace satrap {
+
+// Makes, writes, syncs, links, renames, locks and lists files in `run_dir`, which is made if it is
+// not there. `mount_name`: the kind of the file system (common/file/mount_name.h), for the message;
+// may be empty. `writer`: a random number of this process. Errors, whose one message names the
+// folder, the file system, the call and the cure:
+//   FAILED_PRECONDITION  the file system, or this process's rights there, do not suffice
+//   RESOURCE_EXHAUSTED   there is no room, or the machine lacks memory or descriptors
+//   ABORTED              another coordinator, which has claimed meanwhile, has tidied up
+absl::Status CheckStorage(const std::string& run_dir, absl::string_view mount_name, uint64_t writer,
+                          FileSystem* file_system);
+
+// Writes RUN/run_id unless it holds this number already, and removes what CheckStorage of another
+// process has left. Errors as FileSystem. REQUIRES: this process has claimed the newest generation
+absl::Status LeaveRunId(const std::string& run_dir, uint64_t run_id, FileSystem* file_system);
+
+// OK if RUN/run_id holds `run_id`. Otherwise FAILED_PRECONDITION: what `run_dir` names here is
+// another folder than for the coordinator, or cannot be read; or it is the same, but a network
+// file system has not yet looked again, which takes a minute at most.
+absl::Status SeesRun(const std::string& run_dir, uint64_t run_id, FileSystem* file_system);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CHECKPOINT_STORAGE_CHECK_H_

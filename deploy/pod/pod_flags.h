@@ -1,0 +1,52 @@
+// The command line of satrap_pod, and those of the roles that it starts.
+//
+//   satrap_pod embedding_ps --config=/etc/satrap/job.textproto --role_index=0 --ip=10.0.0.7
+//              --port=7000 --coordinator=demo-coordinator:7000
+//
+// Everything comes from flags, which Kubernetes fills in. Thread-safe: functions of their
+// arguments.
+
+#ifndef SATRAP_DEPLOY_POD_POD_FLAGS_H_
+#define SATRAP_DEPLOY_POD_POD_FLAGS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/flags/flags.h"
+#include "proto/control.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+struct PodFlags {
+  std::string role;  // its name
+  std::string config;
+  int role_index = 0;
+  std::string ip;
+  int port = 0;  // 0: not given
+  std::string coordinator;
+  std::string scratch;
+  std::string termination_log;
+  std::vector<Flag> Table();
+};
+
+// The role of that name; COORDINATOR is one. INVALID_ARGUMENT names those that there are.
+absl::StatusOr<Role> RoleNamed(absl::string_view name);
+
+// INVALID_ARGUMENT if a flag is missing that the role needs.
+absl::Status CheckPodFlags(const PodFlags& flags, Role role);
+
+// "10.0.0.7:7000", "[fd00::7]:7000".
+std::string AddressOf(absl::string_view ip, int port);
+
+// The command line of the role, its program first: one of those in `programs_dir`, for the job's
+// device. Servers listen on [::], which serves IPv4, too. REQUIRES: CheckPodFlags
+std::vector<std::string> RoleCommand(const PodFlags& flags, Role role, const JobConfig& job,
+                                     const std::string& programs_dir,
+                                     const std::string& ending_path);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_POD_POD_FLAGS_H_

@@ -1,0 +1,78 @@
+#include "deploy/pod/restart_rule.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/role/cause_table.h"
+#include "common/role/ending.h"
+#include "common/role/role_flags.h"
+#include "deploy/launcher/process/child_process.h"
+
+namespace satrap {
+namespace {
+
+constexpr int64_t kFinalMs = 5000;
+constexpr int64_t kLongestFinalMs = 30000;
+// A process without an ending that has lived so long was ready, as far as pauses are concerned.
+constexpr int64_t kReadyMs = 10000;
+
+bool ExitedWith(const RoleEnd& end, int code) {
+  return WIFEXITED(end.wait_status) && WEXITSTATUS(end.wait_status) == code;
+}
+
+bool AsksForRestart(const RoleEnd& end) {
+  return WIFSIGNALED(end.wait_status) || ExitedWith(end, kExitStartAgain) ||
+         ExitedWith(end, kExitEchoStartAgain);
+}
+
+}  // namespace
+
+RoleEnd EndOf(Role role, int index, int wait_status, const std::string& ending_path,
+              int64_t lived_ms) {
+  RoleEnd end;
+  end.wait_status = wait_status;
+  end.lived_ms = lived_ms;
+  const absl::optional<Ending> left = ReadEnding(ending_path);
+  end.has_left = left.has_value();
+  end.ending = left.value_or(
+      EndingOf(WIFSIGNALED(wait_status) ? Ending::MEMBER_LOST : Ending::MEMBER_FAILED, role, index,
+               absl::StrCat(MemberName(role, index), " ", DescribeExit(wait_status))));
+  if (!end.ending.has_before_ready()) end.ending.set_before_ready(lived_ms < kReadyMs);
+  return end;
+}
+
+int64_t RoleRestarts::PauseMs(const RoleEnd& end) {
+  before_ready_ = end.ending.before_ready() ? before_ready_ + 1 : 0;
+  final_ = AsksForRestart(end) ? 0 : final_ + 1;
+  // The first end is no reason to wait.
+  int64_t pause_ms = std::max(PauseBeforeReadyMs(before_ready_ - 1), RuleOf(end.ending).pause_ms);
+  if (final_ > 0) {
+    pause_ms = std::max(pause_ms, std::min(kLongestFinalMs, kFinalMs << std::min(final_ - 1, 10)));
+  }
+  return pause_ms;
+}
+
+absl::StatusOr<int64_t> CoordinatorRestarts::PauseMs(const RoleEnd& end, const std::string& cut) {
+  if (ExitedWith(end, 0)) {
+    // A run that has finished leaves no ending, and its next coordinator says so to whoever asks.
+    if (!end.has_left) return after_the_end_.PauseMs(end);
+    return absl::FailedPreconditionError("the run was stopped");
+  }
+  if (cut != cut_) count_.OnCut();
+  cut_ = cut;
+  if (end.ending.why() == Ending::ASKED) {
+    count_.AddWish();
+    return 0;
+  }
+  if (ExitedWith(end, kExitFailed) && NoRestartCures(end.ending, Ending())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no restart cures it: ", RuleOf(end.ending).cure));
+  }
+  return count_.AddFailure(end.ending, max_restarts_);
+}
+
+}  // namespace satrap

@@ -1,0 +1,139 @@
+#include "deploy/pod/role_log.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+constexpr int64_t kDrainMs = 30000;
+
+class RoleLogTest : public testing::Test {
+ protected:
+  RoleLogTest() {
+    std::string pattern = testing::TempDir() + "/role_log_test_XXXXXX";
+    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+    echo_ = open(At("echo").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    EXPECT_GE(echo_, 0);
+  }
+  ~RoleLogTest() override {
+    log_.reset();
+    close(echo_);
+    std::filesystem::remove_all(root_);
+  }
+  std::string At(const std::string& name) const { return root_ + "/" + name; }
+  std::string Read(const std::string& name) const {
+    std::ifstream file(At(name));
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+  void Open(const FileLimits& limits = FileLimits()) {
+    auto log = RoleLog::Open(At("logs/role.log"), limits, echo_);
+    ASSERT_TRUE(log.ok()) << log.status();
+    log_ = *std::move(log);
+  }
+  void Print(const std::string& text) {
+    ASSERT_EQ(write(log_->input(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+
+  std::string root_;
+  int echo_ = -1;
+  std::unique_ptr<RoleLog> log_;
+};
+
+TEST_F(RoleLogTest, WhatIsPrintedAndSaidGoesToTheLogAndToStdout) {
+  Open();
+  log_->Say("---- start 1 ----");
+  log_->Drain(kDrainMs);
+  Print("loading\n");
+  log_->Drain(kDrainMs);
+  log_->Say("it ended");
+  log_->Drain(kDrainMs);
+  EXPECT_EQ(Read("logs/role.log"), "---- start 1 ----\nloading\nit ended\n");
+  EXPECT_EQ(Read("echo"), Read("logs/role.log"));
+}
+
+TEST_F(RoleLogTest, ALogThatIsThereIsContinued) {
+  std::filesystem::create_directories(At("logs"));
+  std::ofstream(At("logs/role.log")) << "before\n";
+  Open();
+  Print("after\n");
+  log_->Drain(kDrainMs);
+  EXPECT_EQ(Read("logs/role.log"), "before\nafter\n");
+}
+
+TEST_F(RoleLogTest, ALongLogIsKeptUnderItsLimitWithoutLosingALine) {
+  FileLimits limits;
+  limits.bytes = 10;
+  limits.older = 2;
+  Open(limits);
+  for (const char* line : {"first 1\n", "second\n", "third 3\n", "fourth\n"}) {
+    Print(line);
+    log_->Drain(kDrainMs);
+  }
+  EXPECT_EQ(Read("logs/role.log"), "fourth\n");
+  EXPECT_EQ(Read("logs/role.log.1"), "third 3\n");
+  EXPECT_EQ(Read("logs/role.log.2"), "second\n");
+  EXPECT_EQ(Read("echo"), "first 1\nsecond\nthird 3\nfourth\n");
+}
+
+TEST_F(RoleLogTest, AFolderThatCannotBeWrittenCostsTheLogAloneUntilItCan) {
+  std::ofstream(At("logs")) << "no folder";
+  Open();
+  Print("lost\n");
+  log_->Drain(kDrainMs);
+  std::filesystem::remove(At("logs"));
+  Print("kept\n");
+  log_->Drain(kDrainMs);
+  EXPECT_EQ(Read("logs/role.log"), "kept\n");
+  EXPECT_EQ(Read("echo"), "lost\nkept\n");
+}
+
+TEST_F(RoleLogTest, TheLastErrorIsThatOfTheRoleWhichPrintedSinceItBegan) {
+  Open();
+  Print("error: of the one before\n");
+  log_->Drain(kDrainMs);
+  log_->BeginRole();
+  Print("loading\n");
+  log_->Drain(kDrainMs);
+  EXPECT_EQ(log_->LastError(), "loading");
+  Print("error: no such table\nended\n");
+  log_->Say("error: this is the supervisor's");
+  log_->Drain(kDrainMs);
+  EXPECT_EQ(log_->LastError(), "error: no such table");
+}
+
+TEST_F(RoleLogTest, AStdoutThatNobodyReadsStopsNeitherSayNorTheEnd) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  const std::string page(4096, 'x');
+  while (write(ends[1], page.data(), page.size()) > 0) {
+  }
+  // From now on a write to the full pipe waits for ever.
+  ASSERT_EQ(fcntl(ends[1], F_SETFL, 0), 0);
+  close(echo_);
+  echo_ = ends[1];
+  Open();
+  for (int i = 0; i < 1000; ++i) log_->Say("said");
+  log_->Drain(1);
+  // Lets the thread go on, so that it has ended with the descriptor before the test closes it.
+  signal(SIGPIPE, SIG_IGN);
+  close(ends[0]);
+  log_->Drain(kDrainMs);
+  EXPECT_NE(Read("logs/role.log"), "");
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,213 @@
+#include "deploy/pod/supervisor.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/types/optional.h"
+#include "common/base/check.h"
+#include "common/role/ending.h"
+#include "common/role/role_flags.h"
+#include "common/thread/clock.h"
+#include "deploy/launcher/process/child_process.h"
+#include "deploy/launcher/process/generation_cause.h"
+#include "deploy/launcher/process/run_progress.h"
+
+namespace satrap {
+namespace {
+
+// How long the last lines of a role may take to the log.
+constexpr int64_t kDrainMs = 1000;
+// Kubernetes shows no more.
+constexpr size_t kMostMessageBytes = 4096;
+constexpr int kSignalExit = 128;
+constexpr int kNotStarted = 127 << 8;  // as a shell exits that finds no program
+
+sigset_t SupervisorSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&signals, signal);
+  return signals;
+}
+
+class Supervisor {
+ public:
+  Supervisor(const SupervisorOptions& options, RoleLog* log)
+      : options_(options),
+        name_(MemberName(options.role, options.index)),
+        log_(log),
+        coordinator_restarts_(options.max_restarts) {
+    const sigset_t signals = SupervisorSignals();
+    signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    CHECK(signal_fd_ >= 0) << std::strerror(errno);
+    // Orphans come here even if this is not process 1, as in a pod whose containers share
+    // processes.
+    CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0) << std::strerror(errno);
+  }
+  ~Supervisor() { close(signal_fd_); }
+
+  int Run() {
+    for (int start = 1;; ++start) {
+      const RoleEnd end = RunRole(start);
+      if (asked_ != 0) {
+        Leave(absl::StrCat(end.ending.text(), " after ", strsignal(asked_)));
+        return kSignalExit + asked_;
+      }
+      Await(PauseAfter(end));
+      if (asked_ != 0) return kSignalExit + asked_;
+    }
+  }
+
+ private:
+  RoleEnd RunRole(int start) {
+    log_->Say(absl::StrCat("---- start ", start, " of ", name_, " ----"));
+    log_->Drain(kDrainMs);
+    log_->BeginRole();
+    // A process that is killed leaves no ending, and that of the one before must not be mistaken
+    // for its own.
+    std::error_code error;
+    std::filesystem::remove(options_.ending_path, error);
+    std::vector<std::string> command = options_.command;
+    command.insert(command.end(), more_flags_.begin(), more_flags_.end());
+    const int64_t started_ms = MonotonicMs();
+    const absl::StatusOr<ChildProcess> child = ChildProcess::Start(command, log_->input());
+    if (!child.ok()) {
+      RoleEnd end;
+      end.wait_status = kNotStarted;
+      end.ending = FailureOf(options_.role, options_.index, child.status());
+      end.ending.set_before_ready(true);
+      end.has_left = true;
+      return end;
+    }
+    pid_ = child->pid();
+    wait_status_.reset();
+    while (!wait_status_.has_value()) TakeSignals(/*timeout_ms=*/-1);
+    pid_ = 0;
+    log_->Drain(kDrainMs);
+    return EndOf(options_.role, options_.index, *wait_status_, options_.ending_path,
+                 MonotonicMs() - started_ms);
+  }
+
+  // Waits, and ends early if a signal asks for the end.
+  void Await(absl::optional<int64_t> pause_ms) {
+    const int64_t until_ms = MonotonicMs() + pause_ms.value_or(0);
+    while (asked_ == 0) {
+      const int64_t left_ms = pause_ms.has_value() ? until_ms - MonotonicMs() : -1;
+      if (pause_ms.has_value() && left_ms <= 0) return;
+      TakeSignals(left_ms);
+    }
+  }
+
+  void TakeSignals(int64_t timeout_ms) {
+    pollfd waited = {signal_fd_, POLLIN, 0};
+    poll(&waited, 1, static_cast<int>(timeout_ms));
+    signalfd_siginfo info;
+    while (read(signal_fd_, &info, sizeof(info)) == sizeof(info)) {
+      const int signal = static_cast<int>(info.ssi_signo);
+      if (signal == SIGCHLD) continue;
+      if (asked_ == 0) asked_ = signal;
+      log_->Say(absl::StrCat(name_, " gets signal ", signal, " (", strsignal(signal), ")"));
+      // It is not reaped yet, so the number is still its own.
+      if (pid_ > 0) kill(pid_, signal);
+    }
+    // One SIGCHLD may stand for several ends.
+    int status = 0;
+    for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
+      if (pid != pid_) continue;
+      wait_status_ = status;
+      pid_ = 0;
+    }
+  }
+
+  // The pause before the next start; nothing if there is to be none. Tells what has happened.
+  absl::optional<int64_t> PauseAfter(const RoleEnd& end) {
+    std::string text = end.ending.text();
+    if (end.has_left && end.wait_status != kNotStarted) {
+      text = absl::StrCat(name_, " ", DescribeExit(end.wait_status), ": ", text);
+    }
+    absl::StatusOr<int64_t> pause_ms =
+        options_.role == COORDINATOR ? PauseOfCoordinator(end) : role_restarts_.PauseMs(end);
+    const std::string last = log_->LastError();
+    const std::string says = last.empty() || end.has_left ? "" : absl::StrCat("\nit says: ", last);
+    if (pause_ms.ok()) {
+      const std::string when =
+          *pause_ms == 0 ? "" : absl::StrFormat(" in %.1f s", static_cast<double>(*pause_ms) / 1e3);
+      Leave(absl::StrCat(text, "; it is started again", when, says));
+      return *pause_ms;
+    }
+    const std::string why = absl::StrReplaceAll(pause_ms.status().message(), {{"\n  ", ""}});
+    Leave(absl::StrCat(text, "; it is not started again",
+                       why.empty() ? " (max_restarts is 0)" : absl::StrCat(": ", why),
+                       ". A new start of this container goes on", says));
+    return absl::nullopt;
+  }
+
+  absl::StatusOr<int64_t> PauseOfCoordinator(const RoleEnd& end) {
+    // A log that cannot be read now has no new cut.
+    const auto progress = ReadRunProgress(options_.run_dir);
+    if (progress.ok() && progress->cut.has_value()) cut_ = progress->cut->cut();
+    more_flags_.clear();
+    if (end.wait_status != 0) AddFlagsOf(end.ending, &more_flags_);
+    return coordinator_restarts_.PauseMs(end, cut_);
+  }
+
+  // Adds the text to the log, and makes it the container's message.
+  void Leave(const std::string& text) {
+    log_->Say(text);
+    log_->Drain(kDrainMs);
+    if (options_.termination_log.empty()) return;
+    const int fd =
+        open(options_.termination_log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    const std::string message = text.substr(0, kMostMessageBytes);
+    const bool written = fd >= 0 && write(fd, message.data(), message.size()) ==
+                                        static_cast<ssize_t>(message.size());
+    if (!written) {
+      log_->Say(absl::StrCat("cannot write ", options_.termination_log, ": ",
+                             std::generic_category().message(errno)));
+    }
+    if (fd >= 0) close(fd);
+  }
+
+  const SupervisorOptions options_;
+  const std::string name_;
+  RoleLog* const log_;
+  int signal_fd_ = -1;
+  pid_t pid_ = 0;  // of the role that runs; 0: none
+  absl::optional<int> wait_status_;
+  int asked_ = 0;  // the first signal that asked for the end
+  RoleRestarts role_restarts_;
+  CoordinatorRestarts coordinator_restarts_;
+  std::string cut_;
+  std::vector<std::string> more_flags_;
+};
+
+}  // namespace
+
+void BlockSupervisorSignals() {
+  const sigset_t signals = SupervisorSignals();
+  CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
+  // A reader of stdout that is gone costs its lines.
+  signal(SIGPIPE, SIG_IGN);
+}
+
+int Supervise(const SupervisorOptions& options, RoleLog* log) {
+  BlockSupervisorSignals();
+  const int code = Supervisor(options, log).Run();
+  log->Drain(kDrainMs);
+  return code;
+}
+
+}  // namespace satrap

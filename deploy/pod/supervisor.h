@@ -1,0 +1,43 @@
+// The supervisor of a pod: it starts a role, starts it again when it has ended (restart_rule.h),
+// and ends with it when it is asked to.
+//
+// It is process 1 of its container, so it also reaps processes whose parents are gone. SIGTERM and
+// SIGINT go to the role, which serves until it may end; then the supervisor ends, too, with 128 and
+// the number of the signal. If it is killed, so is the role. A role that cannot be started is tried
+// again like one that has ended.
+
+#ifndef SATRAP_DEPLOY_POD_SUPERVISOR_H_
+#define SATRAP_DEPLOY_POD_SUPERVISOR_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "deploy/pod/restart_rule.h"
+#include "deploy/pod/role_log.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+struct SupervisorOptions {
+  Role role = EMBEDDING_PS;
+  int index = 0;
+  std::vector<std::string> command;  // the role's program and flags
+  std::string ending_path;           // where the command leaves its Ending
+  std::string termination_log;       // the container's message; empty: none
+  // The coordinator's alone.
+  std::string run_dir;
+  int max_restarts = 0;
+};
+
+// Supervises until a signal asks for the end; returns the exit code. `log` is not owned. Blocks
+// SIGTERM, SIGINT and SIGCHLD in this thread. REQUIRES: the main thread, and no other one that
+// leaves these signals unblocked
+int Supervise(const SupervisorOptions& options, RoleLog* log);
+
+// Blocks the signals that Supervise reads: call it before the first thread is started.
+void BlockSupervisorSignals();
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_POD_SUPERVISOR_H_

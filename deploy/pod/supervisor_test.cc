@@ -1,0 +1,237 @@
+#include "deploy/pod/supervisor.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+
+#include "common/file/file_history.h"
+#include "common/role/ending.h"
+#include "common/thread/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kPatienceMs = 60000;
+
+// Each case has a supervisor in a process of its own, whose role is a script.
+class SupervisorTest : public testing::Test {
+ protected:
+  SupervisorTest() {
+    std::string pattern = testing::TempDir() + "/supervisor_test_XXXXXX";
+    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+    options_.role = EMBEDDING_PS;
+    options_.index = 1;
+    options_.ending_path = At("ending");
+    options_.termination_log = At("message");
+    options_.run_dir = At("run");
+    options_.max_restarts = 10;
+  }
+  ~SupervisorTest() override {
+    if (pid_ > 0) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+    }
+    std::filesystem::remove_all(root_);
+  }
+
+  std::string At(const std::string& name) const { return root_ + "/" + name; }
+  std::string Read(const std::string& name) const {
+    std::ifstream file(At(name));
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+  // Each start of the script adds a line with its arguments to the file "starts".
+  void Start(const std::string& script) {
+    std::ofstream(At("role")) << "#!/bin/sh\ncd '" << root_ << "'\necho \"$*\" >>starts\n"
+                              << script << "\n";
+    ASSERT_EQ(chmod(At("role").c_str(), 0755), 0);
+    options_.command = {At("role"), "--flag"};
+    Fork();
+  }
+  void Fork() {
+    pid_ = fork();
+    ASSERT_GE(pid_, 0);
+    if (pid_ > 0) return;
+    const int echo = open(At("stdout").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    BlockSupervisorSignals();
+    const auto log = RoleLog::Open(At("log"), FileLimits(), echo);
+    _exit(log.ok() ? Supervise(options_, log->get()) : 99);
+  }
+  static bool Await(const std::function<bool()>& is_so) {
+    const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
+    while (!is_so()) {
+      if (MonotonicMs() > deadline_ms) return false;
+      poll(nullptr, 0, 10);
+    }
+    return true;
+  }
+  bool AwaitText(const std::string& name, const std::string& text) {
+    return Await([&] { return Read(name).find(text) != std::string::npos; });
+  }
+  // The exit code, or -1 after a signal.
+  int AwaitExit() {
+    int status = 0;
+    if (waitpid(pid_, &status, 0) != pid_) return -2;
+    pid_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  int End(int signal) {
+    kill(pid_, signal);
+    return AwaitExit();
+  }
+  int64_t Starts() const {
+    const std::string starts = Read("starts");
+    return std::count(starts.begin(), starts.end(), '\n');
+  }
+  static bool IsGone(const std::string& pid) { return !std::filesystem::exists("/proc/" + pid); }
+
+  static bool IsZombie(const std::string& pid) {
+    std::ifstream file("/proc/" + pid + "/stat");
+    std::string number, name, state;
+    file >> number >> name >> state;
+    return state == "Z";
+  }
+
+  std::string root_;
+  SupervisorOptions options_;
+  pid_t pid_ = 0;
+};
+
+TEST_F(SupervisorTest, ARoleIsStartedAgainUntilASignalAsksForTheEnd) {
+  Start("[ $(wc -l <starts) -lt 4 ] && exit 75\necho is ready\nexec sleep 1000");
+  ASSERT_TRUE(AwaitText("log", "is ready")) << Read("log");
+  EXPECT_EQ(Starts(), 4);
+  EXPECT_EQ(End(SIGTERM), 143);
+  EXPECT_EQ(Starts(), 4);
+  EXPECT_THAT(Read("log"), AllOf(HasSubstr("---- start 4 of embedding_ps 1 ----"),
+                                 HasSubstr("exited with code 75; it is started again\n"),
+                                 HasSubstr("exited with code 75; it is started again in 0.2 s\n")));
+  EXPECT_EQ(Read("stdout"), Read("log"));
+}
+
+TEST_F(SupervisorTest, TheRoleGetsTheSignalAndServesAsLongAsItLikes) {
+  Start(
+      "trap 'echo takes its cut; touch asked' TERM\necho is up\n"
+      "until [ -e asked ] && [ -e may_end ]; do sleep 0.02; done\nexit 0");
+  ASSERT_TRUE(AwaitText("log", "is up"));
+  kill(pid_, SIGTERM);
+  ASSERT_TRUE(AwaitText("log", "takes its cut"));
+  EXPECT_EQ(waitpid(pid_, nullptr, WNOHANG), 0) << "the supervisor lives as long as its role";
+  std::ofstream(At("may_end")) << "yes";
+  EXPECT_EQ(AwaitExit(), 143);
+  EXPECT_THAT(Read("message"), HasSubstr("embedding_ps 1 exited with code 0 after Terminated"));
+  EXPECT_EQ(Starts(), 1);
+}
+
+TEST_F(SupervisorTest, ASignalDuringAPauseEndsItAtOnce) {
+  Start("exit 1");
+  ASSERT_TRUE(AwaitText("message", "in 5.0 s"));
+  EXPECT_EQ(End(SIGINT), 130);
+  EXPECT_EQ(Starts(), 1);
+  EXPECT_THAT(Read("log"), HasSubstr("gets signal 2"));
+  EXPECT_EQ(Read("stdout"), Read("log"));
+}
+
+TEST_F(SupervisorTest, TheContainersMessageSaysWhatTheRoleSaidLast) {
+  Start("echo loading\necho 'error: no such table'\necho bye\nexit 1");
+  ASSERT_TRUE(AwaitText("message", "it says"));
+  EXPECT_EQ(Read("message"),
+            "embedding_ps 1 exited with code 1; it is started again in 5.0 s\n"
+            "it says: error: no such table");
+}
+
+TEST_F(SupervisorTest, AnEndingSaysMoreThanTheExit) {
+  LeaveEnding(At("left"), EndingOf(Ending::MEMBER_LOST, EMBEDDING_PS, 0, "embedding_ps 0 is lost"));
+  Start("cp left ending\nexit 77");
+  ASSERT_TRUE(AwaitText("message", "started again"));
+  EXPECT_EQ(
+      Read("message"),
+      "embedding_ps 1 exited with code 77: embedding_ps 0 is lost; it is started again in 5.0 "
+      "s");
+}
+
+TEST_F(SupervisorTest, AnEndingOfTheProcessBeforeCountsForNothing) {
+  LeaveEnding(At("left"), EndingOf(Ending::MEMBER_LOST, EMBEDDING_PS, 0, "embedding_ps 0 is lost"));
+  Start("[ $(wc -l <starts) -eq 1 ] && cp left ending && exit 75\nkill -KILL $$");
+  ASSERT_TRUE(AwaitText("log", "was killed by signal 9 (Killed); it is started again"));
+}
+
+TEST_F(SupervisorTest, AProgramThatIsMissingIsNamedAndTriedAgain) {
+  options_.command = {At("no_such_program")};
+  Fork();
+  ASSERT_TRUE(AwaitText("message", "started again"));
+  EXPECT_THAT(Read("message"), AllOf(HasSubstr("cannot start " + At("no_such_program")),
+                                     HasSubstr("it is started again in 5.0 s")));
+}
+
+TEST_F(SupervisorTest, AProcessWhoseParentIsGoneIsReaped) {
+  Start("sh -c 'sleep 0.1 & echo $! >orphan'\nexec sleep 1000");
+  ASSERT_TRUE(AwaitText("orphan", "\n"));
+  std::string orphan = Read("orphan");
+  orphan.pop_back();
+  EXPECT_TRUE(Await([&] { return IsGone(orphan); })) << "a zombie would still be in /proc";
+  EXPECT_EQ(End(SIGTERM), 143);
+}
+
+TEST_F(SupervisorTest, ASupervisorThatIsKilledTakesItsRoleWithIt) {
+  Start("echo $$ >role_pid\nexec sleep 1000");
+  ASSERT_TRUE(AwaitText("role_pid", "\n"));
+  std::string role = Read("role_pid");
+  role.pop_back();
+  EXPECT_EQ(End(SIGKILL), -1);
+  // Whoever adopts it may be slow to reap it.
+  EXPECT_TRUE(Await([&] { return IsGone(role) || IsZombie(role); }));
+}
+
+TEST_F(SupervisorTest, TheNextCoordinatorIsToldWhyTheGenerationEnded) {
+  options_.role = COORDINATOR;
+  options_.index = 0;
+  LeaveEnding(At("left"), EndingOf(Ending::MEMBER_LOST, NN_WORKER, 1, "nn_worker 1 is silent"));
+  Start("[ $(wc -l <starts) -eq 1 ] && cp left ending && exit 75\necho is up\nexec sleep 1000");
+  ASSERT_TRUE(AwaitText("log", "is up"));
+  EXPECT_THAT(Read("starts"), AllOf(HasSubstr("--flag\n--flag --ended="), HasSubstr("MEMBER_LOST"),
+                                    HasSubstr("--cause=nn_worker 1 is silent")));
+}
+
+TEST_F(SupervisorTest, TheCoordinatorOfAStoppedRunIsNotStartedAgain) {
+  options_.role = COORDINATOR;
+  options_.index = 0;
+  LeaveEnding(At("left"), EndingOf(Ending::ASKED, "the run was asked to stop"));
+  Start("cp left ending\nexit 0");
+  ASSERT_TRUE(AwaitText("message", "not started again: the run was stopped"));
+  EXPECT_EQ(End(SIGTERM), 143);
+  EXPECT_EQ(Starts(), 1);
+}
+
+TEST_F(SupervisorTest, TheCoordinatorHasTheLimitOfTheJob) {
+  options_.role = COORDINATOR;
+  options_.index = 0;
+  options_.max_restarts = 1;
+  Start("exit 75");
+  ASSERT_TRUE(
+      AwaitText("message", "not started again: the run was restarted 1 time without a cut"));
+  EXPECT_EQ(Starts(), 2);
+  EXPECT_THAT(Read("message"), Not(HasSubstr("\n  ")));
+}
+
+}  // namespace
+}  // namespace satrap
