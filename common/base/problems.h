@@ -43,7 +43,7 @@ class Problems {
     Add(path, absl::StrCat("must be finite and positive, got ", value));
   }
 
-  // Takes out the problems that `known` has, too, with the same values.
+  // Removes every problem that `known` also has, with the same path and value.
   void Drop(const Problems& known) {
     lines_.erase(std::remove_if(lines_.begin(), lines_.end(),
                                 [&](const std::string& line) {
@@ -53,14 +53,14 @@ class Problems {
                  lines_.end());
   }
 
-  // OK, or INVALID_ARGUMENT with the problem that was added first: for a factory, whose caller has
-  // had the job validated.
+  // OK, or INVALID_ARGUMENT with the problem that was added first. For factories: their callers
+  // have already validated the job, so one problem is enough.
   absl::Status First() const {
     if (lines_.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(lines_.front());
   }
 
-  // OK, or INVALID_ARGUMENT with one line a problem, in the order they were added.
+  // OK, or INVALID_ARGUMENT with one line per problem, in the order in which they were added.
   absl::Status ToStatus() const {
     if (lines_.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("  ", absl::StrJoin(lines_, "\n  ")));

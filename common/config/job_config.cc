@@ -121,9 +121,8 @@ void MakeSectionsPresent(JobConfig* job) {
   }
 }
 
-// Clears what says how a cluster is reached, with what memory and patience, and which group follows
-// the run from outside.
-// shows the run's progress outside.
+// Clears what says how a cluster is reached, with what memory and patience, and in which group the
+// run shows its progress outside.
 void LeaveOutAddresses(KafkaConfig* kafka) {
   kafka->clear_brokers();
   kafka->clear_settings();
@@ -208,7 +207,7 @@ absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path) {
 
 void ResolveJob(JobConfig* job) {
   MakeSectionsPresent(job);
-  // Nothing else could be meant.
+  // If there is only one table, its id can only be 0.
   if (job->tables_size() == 1 && !job->tables(0).has_id()) job->mutable_tables(0)->set_id(0);
   FillDefaults(job);
 }

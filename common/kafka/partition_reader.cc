@@ -241,7 +241,7 @@ absl::Status PartitionReader::FindLost(Partition* partition) {
   }
   const absl::Status refused =
       OffsetRefused(partition->name, partition->next, {earliest, latest}, &partition->lost);
-  // If the topic was made anew, it may have been filled up to there between the two answers.
+  // If the topic was made anew, its messages may have reached this offset between the two answers.
   if (absl::IsUnavailable(refused)) RETURN_IF_ERROR(guard_->LookNow(partition->index));
   return refused;
 }

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// How far `step` is from `start` on the way of `length` steps: 0 before, 1 after.
+// How much of the `length` steps after `start` is over at `step`: 0 before them, 1 after them.
 double Progress(int64_t step, double start, double length) {
   return std::clamp((static_cast<double>(step) - start) / length, 0.0, 1.0);
 }
