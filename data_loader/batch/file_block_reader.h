@@ -29,7 +29,8 @@ struct FileBlockOptions {
   bool report_bad = true;
   // Bad lines of a block whose first record is consumed were reported before.
   SplitConsumption consumed;
-  // Refuses some of the records that parse, which then are bad. Null: refuses none.
+  // Refuses records that can be parsed but not used by the job; they count as bad. Null: refuses
+  // none.
   const RecordCheck* check = nullptr;
   ValueWatch* watch = nullptr;  // is told of refused records that are reported; may be null
 };

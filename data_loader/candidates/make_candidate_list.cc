@@ -77,7 +77,8 @@ FileIdentity IdentityOf(const CandidateList& list) {
   return identity;
 }
 
-// The description lies beside the lists of files, because a run must not exchange the list either.
+// The description lies beside the lists of files, because a run must keep its list of candidates as
+// it keeps those.
 std::string IdentityPath(const JobConfig& job) { return job.run_dir() + "/splits/candidates"; }
 
 absl::Status WriteIdentity(const JobConfig& job, const FileIdentity& identity) {

@@ -78,8 +78,8 @@ class TopicProgress {
     absl::optional<int64_t> caught_up_ms;  // when there was last nothing left to read
   };
   absl::optional<int64_t> Watermark() const REQUIRES(mutex_);
-  // The time, since 1970, since when messages may have waited; none is older. Absent: nothing is
-  // known.
+  // The time (since 1970) since which messages may have waited: no message has waited longer.
+  // Absent: nothing is known.
   static absl::optional<int64_t> WaitsSince(const Partition& partition, int64_t now_ms,
                                             int64_t wall_ms);
 
