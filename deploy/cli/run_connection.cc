@@ -70,7 +70,7 @@ absl::StatusOr<StatusAnswer> RunConnection::Fulfil(WishRequest request, Fulfille
         case FINISHED:
           return absl::FailedPreconditionError("the run has finished");
         case STOPPED:
-          // Perhaps because of this request, whose answer was lost.
+          // The run may have stopped because of this request, whose answer was lost.
           if (request.kind() == WishRequest::STOP) return status;
           return absl::FailedPreconditionError("the run has been stopped");
         case RESTARTING:

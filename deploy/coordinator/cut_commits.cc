@@ -137,9 +137,9 @@ void CutCommits::OnAppended(const CommitCutRequest& request, const RunLogEntry& 
 
 // Whoever claims the next generation takes the job from the announcement. The announcement follows
 // the cut in the same task, so no other entry of this process comes between. If it cannot be
-// written, the generation still ends, because the ranks have left; the cut's entry makes that no
-// failure (RunLog::has_left). The next generation has the size that the log says; if that is the
-// old one, `satrap scale` asks it again.
+// written, the generation still ends, because the ranks have left. Since the log has their cut,
+// that is not a failure (RunLog::has_left). The next generation has the size that the log says; if
+// that is the old one, `satrap scale` makes its wish again.
 void CutCommits::AnnounceSize() {
   RunLogEntry entry;
   GenerationEntry* next = entry.mutable_generation();

@@ -84,7 +84,8 @@ class GenerationEnd {
   // False once the append has hung and the generation has ended. The next coordinator will see what
   // became of the entry.
   bool appends() const { return appending_.has_value(); }
-  // The entry is the end, and takes precedence over one that is put off. REQUIRES: appends()
+  // Makes the entry that is being appended the generation's end. It takes precedence over an end
+  // that is put off. REQUIRES: appends()
   void SetEnd(RunState end, Ending how);
   // The append has failed with `error`. Returns whether it is known that the entry is not in the
   // log (`absent`). If not, or if another coordinator was faster, the generation ends.

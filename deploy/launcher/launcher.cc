@@ -69,8 +69,8 @@ struct Launcher::Rep {
   bool IsOver() const;
   bool IsScaled() const;
   // Whether somebody asked for the end, or the log says that the next generation has another job:
-  // then nothing has failed. True once for each such entry, so that one that never begins is a
-  // failure. REQUIRES: as IsScaled
+  // then nothing has failed. True only once for each such entry of the log, so that a generation
+  // that is announced but never begins counts as a failure. REQUIRES: as IsScaled
   bool TakeWish(bool is_new_cut);
   // Kills the generation and brings up the next. Returns the run's end if there is to be none.
   absl::optional<RunEnd> Restart(const Cause& cause,
@@ -191,14 +191,14 @@ absl::optional<RunEnd> Launcher::Rep::OnSignal(
 
 void Launcher::Rep::Settle() {
   const int64_t deadline_ms = MonotonicMs() + kSettleMs;
-  // Only in these two states is it open what the end of a process means.
+  // In any other state it is already known what the end of a process means.
   while ((watch.state() == STARTING || watch.state() == RUNNING) && MonotonicMs() < deadline_ms) {
     if (!generation->Reap().ok() || generation->coordinator().ended) break;
     watch.Ask();
     WaitForEvent(20);
   }
   // Wait for the roles that end because of the first one. This must come before signals are sent:
-  // exits after those say nothing.
+  // an exit after a signal says nothing about the cause.
   if (watch.state() == FAILED) generation->WaitForRoles(kSettleMs).IgnoreError();
 }
 
@@ -276,7 +276,8 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   absl::optional<RunEnd> end = Pause(pause_ms, cause.ending);
   if (end.has_value()) return end;
   const auto dropped = StartGenerationOrGoBack(drops_change);
-  // A starter that was lost is replaced, and memory, processes or descriptors may be there again.
+  // Another attempt may succeed: a starter that was lost is replaced, and memory, processes or
+  // descriptors may be available again.
   if (ShortageOf(dropped.status()) != Shortage::kNone || absl::IsAborted(dropped.status())) {
     return Restart(CauseOf(dropped.status()), on_message);
   }

@@ -125,7 +125,8 @@ class Chaos {
   }
 
   // The cut that the next generation begins from must be whole, at whatever moment the kill came.
-  // If a commit replaces the cut before it is pinned (checkpoint.keep), it is no longer that one.
+  // If a commit removes this cut (checkpoint.keep) before it is pinned, the next generation begins
+  // from a newer one, so look again.
   void VerifyNewestCut(const std::string& run_dir) {
     for (int reads = 1;; ++reads) {
       const absl::StatusOr<RunLog> log = RunLog::Open(run_dir, DiskFileSystem());

@@ -178,7 +178,7 @@ bool IsSavedAtStop(const RunProgress& newest, uint64_t generation) {
          (newest.cut->leave() || newest.cut->last());
 }
 
-// One line for each, which people see in a list of processes.
+// Each flag is one line, because people see it in a list of processes.
 void AddFlagsOf(const Ending& ending, std::vector<std::string>* flags) {
   Ending without_text = ending;
   without_text.clear_text();
