@@ -24,7 +24,8 @@ class Problems {
     lines_.push_back(absl::StrCat(path, ": ", what));
   }
 
-  // Adds "PATH: must be in [low, high], got VALUE" unless it is. NaN never is.
+  // Adds "PATH: must be in [low, high], got VALUE" unless `value` is in that range, which NaN never
+  // is.
   template <typename T>
   void Range(absl::string_view path, T value, T low, T high) {
     if (value >= low && value <= high) return;

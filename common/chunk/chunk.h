@@ -101,7 +101,7 @@ class ChunkJoiner {
   uint64_t next_bytes() const { return next_bytes_; }
   uint64_t missing_bytes() const { return BytesOf(message_) - next_bytes_; }
   bool complete() const { return missing_bytes() == 0; }
-  // INVALID_ARGUMENT if the chunk is empty or has more bytes than are missing.
+  // INVALID_ARGUMENT if the chunk is empty or has more bytes than the message still lacks.
   absl::Status Add(const Buffer& chunk);
   // REQUIRES: complete()
   Message Take() { return std::move(message_); }

@@ -231,8 +231,7 @@ std::string ResolvedJobText(const JobConfig& job) {
 }
 
 uint64_t JobFingerprint(const JobConfig& job) {
-  // The paths of the data and of the run folder are no part of the job: peers may mount them
-  // elsewhere.
+  // The paths of the data and of the run folder do not count: peers may mount them elsewhere.
   JobConfig identity = job;
   ResolveJob(&identity);
   identity.clear_data_root();

@@ -89,7 +89,7 @@ absl::Status CompareAnchor(const KafkaPartition& partition, const MessageMark& a
   if (look.latest >= 0 && look.latest <= anchor.offset) {
     return AnotherTopic(partition, anchor.offset);
   }
-  // Retention or compaction may have removed it since.
+  // Retention or compaction may have removed the anchor's message since.
   if (!look.first.has_value() || look.first->offset > anchor.offset) return absl::OkStatus();
   return look.first->hash == anchor.hash ? absl::OkStatus()
                                          : AnotherTopic(partition, anchor.offset);

@@ -90,10 +90,10 @@ class PartitionGuard {
     KafkaPartition name;
     int64_t start = 0;
     absl::optional<MessageMark> anchor;
-    absl::optional<MessageMark> latest;  // that was read since
+    absl::optional<MessageMark> latest;  // the last one read after the anchor
     int64_t earliest = -1;               // without an anchor: as the looks have found it
-    int64_t end = -1;                    // as it was told last
-    int64_t looked_end = -2;             // what it was at the last look that had an answer
+    int64_t end = -1;                    // as NoteEnd reported it last
+    int64_t looked_end = -2;             // `end` at the last look that had an answer
     bool has_early_anchor = false;       // an earlier reader's, not compared yet
     bool is_missing = false;
     bool doubt = false;

@@ -31,7 +31,7 @@ void AddFullBytes(size_t bytes, rd_kafka_headers_t* headers) {
   rd_kafka_header_add(headers, kFullBytes, -1, text.data(), static_cast<ssize_t>(text.size()));
 }
 
-// The headers of a message of which `sent` bytes of the value are sent.
+// The headers of `message` if only the first `sent` bytes of its value are sent.
 rd_kafka_headers_t* HeadersOf(const KafkaProducer::Message& message, size_t sent) {
   const bool is_short = sent < message.value.size();
   if (message.headers.empty() && !is_short) return nullptr;

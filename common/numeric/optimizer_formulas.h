@@ -58,7 +58,7 @@ template <typename Float>
   w -= c.learning_rate * (m / c.correction1) / (Root(v / c.correction2) + c.epsilon);
 }
 
-// Loshchilov and Hutter 2019, Algorithm 2: the decay is no part of the gradient.
+// Loshchilov and Hutter 2019, Algorithm 2: the decay does not go into the gradient.
 template <typename Float>
 [[gnu::always_inline]] constexpr void AdamW(const AdamConstants& c, Float weight_decay, Float g,
                                             Float& w, Float& m, Float& v) {

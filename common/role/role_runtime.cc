@@ -215,7 +215,8 @@ int RunRole(Role role, int argc, char** argv,
     fprintf(stderr, "error: %s: %s\n", std::string(RoleName(role)).c_str(),
             std::string(status.message()).c_str());
     if (flags.ok()) LeaveEnding(flags->ending, FailureOf(role, flags->role_index, status));
-    // There is no coordinator, or it belongs to another generation: the next one may be right.
+    // There is no coordinator, or it belongs to another generation: a later start may find the
+    // right one.
     const Ending failure = FailureOf(role, 0, status);
     const bool again =
         absl::IsFailedPrecondition(status) || !NoRestartCures(failure, /*before=*/Ending());
