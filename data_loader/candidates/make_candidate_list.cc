@@ -52,7 +52,7 @@ class ItemIds {
     }
   }
 
-  // False if the text is no id.
+  // False if the text is not an id.
   bool Find(absl::string_view text, uint64_t* id) const {
     if (are_numbers_) return absl::SimpleAtoi(text, id);
     if (vocabulary_.empty()) {

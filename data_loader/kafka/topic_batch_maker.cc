@@ -421,7 +421,7 @@ class TopicBatchMaker final : public BatchMaker {
       options_.feed->WaitForMore(known, limit);
       return false;
     }
-    // Every source is looked at at least once. The limit is for all of them together.
+    // Every source is polled at least once. The limit is for all of them together.
     bool any = false;
     for (const auto& [source, indices] : waits) {
       any = source->Wait(indices,
