@@ -37,7 +37,7 @@ CutCommits::CutCommits(CoordinatorState* state, Host* host, const RunLog* log,
 absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Commit(
     const CommitCutRequest& request) {
   const absl::StatusOr<CutEntry> cut = Check(request);
-  // A file cannot be read, or is not whole. The work is in the tables all the same, so the cut is
+  // A file cannot be read, or is not whole. The work is still in the tables, so the cut is
   // abandoned like one that cannot be written.
   if (absl::IsDataLoss(cut.status()))
     return absl::StatusOr<CommitCutAnswer>(Abandoned(cut.status()));
@@ -109,7 +109,7 @@ absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Append(const CommitC
   if (absl::IsAlreadyExists(status)) {
     return absl::StatusOr<CommitCutAnswer>(absl::FailedPreconditionError(status.message()));
   }
-  // The disk may be full for now, or its files limited; the work is in the tables all the same.
+  // The disk may be full for now, or its files limited; the work is still in the tables.
   if (!status.ok()) return absl::StatusOr<CommitCutAnswer>(Abandoned(status));
   CommitCutAnswer answer;
   answer.set_outcome(OUTCOME_DONE);

@@ -1,10 +1,10 @@
 // Commits cuts into the run's log. After a cut with which training leaves for another size, also
 // commits the announcement of that size.
 //
-// The link of a CUT entry is the commit. A cut of which a file cannot be read or is not whole, or
-// whose entry cannot be written and certainly is not in the log, is abandoned: the work is in the
-// tables all the same. If nobody knows whether the entry is in the log, the commit is not answered
-// and the generation ends.
+// The link of a CUT entry is the commit. A cut is abandoned if one of its files cannot be read or
+// is not whole, or if its entry cannot be written and certainly is not in the log: nothing is lost,
+// because the work is still in the tables. If nobody knows whether the entry is in the log, the
+// commit is not answered and the generation ends.
 //
 // Only for tasks of the coordinator's disk, which run one at a time. It locks the state's mutex for
 // moments, and never while it calls its host.
@@ -35,7 +35,7 @@ class CutCommits {
     // Appends the entry, with its time, to the run's log.
     virtual absl::Status Append(RunLogEntry entry) = 0;
     // After a failed Append: whether the entry certainly is not in the log. A link or a sync that
-    // fails may have worked all the same.
+    // reports an error may have worked.
     virtual bool IsAbsent(const absl::Status& status) const = 0;
   };
   // None of the pointers is owned. `log` is the host's; `kill_points` may be null.

@@ -59,7 +59,7 @@ class Members {
   // Adds the members. REQUIRES: AllReady()
   void AddTo(HeartbeatAnswer* answer) const;
   void AddTo(StatusAnswer* answer, int64_t now_us) const;
-  // The mean over the loaders that know it; 0 if none does.
+  // How many samples the run will train: the mean over the loaders that can tell; 0 if none can.
   uint64_t ExpectedTrainSamples() const;
 
  private:

@@ -323,7 +323,7 @@ std::string Launcher::Rep::Outlook(bool saved) const {
 RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
   // A run that was stopped while it was starting leaves roles that still load: they save nothing.
   const bool roles_end = kind == RunEnd::FINISHED || watch.has_run();
-  // If the starter is lost, so are the roles, but the run's end is known all the same.
+  // If the starter is lost, so are the roles, but the run's end is already known.
   if (roles_end) generation->WaitForRoles(kFinishMs).IgnoreError();
   for (const RoleProcess& process : generation->processes()) {
     if (!roles_end || process.role == COORDINATOR || process.ended_well() || process.was_killed()) {

@@ -115,7 +115,7 @@ TEST_F(LauncherTest, ASignalEndsARunThatTakesNoCutAtOnce) {
   }
 }
 
-// nohup ignores it, for example.
+// A program that was started by nohup ignores SIGHUP, for example.
 TEST_F(LauncherTest, AHangupThatIsIgnoredStaysIgnored) {
   const sighandler_t before = std::signal(SIGHUP, SIG_IGN);
   const std::string hung_up = dir_ + "/hung_up";

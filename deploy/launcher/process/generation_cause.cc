@@ -59,9 +59,9 @@ Cause SilentCoordinator(const RoleProcess& coordinator, const RoleProcess* witne
   return cause;
 }
 
-// The cause if the coordinator, or an echo of it, has one. `first`, if not null, is the first
-// process that ended by itself. It is the cause if it ended before the process that the coordinator
-// names, because that one failed when it missed `first`.
+// The cause, given the `ending` that the coordinator, or an echo, has reported. `first`, if not
+// null, is the first process that ended by itself. It is the cause if it ended before the process
+// that `ending` names: that one failed because it missed `first`.
 Cause ToldCause(const Generation& generation, const Ending& ending, int64_t over_ms,
                 const RoleProcess* first) {
   const std::vector<RoleProcess>& processes = generation.processes();

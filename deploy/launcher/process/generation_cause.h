@@ -1,6 +1,5 @@
-// Why a generation ended, judged from its processes and from what its coordinator said.
-//
-// It is judged from signals, exit codes and endings (common/role/ending.h). Logs are only shown.
+// Judges why a generation ended, from the signals, exit codes and endings (common/role/ending.h) of
+// its processes, and from what its coordinator said. Logs are only shown.
 //
 // Thread-safe: functions of their arguments and of the files that the processes have left.
 
