@@ -207,7 +207,7 @@ absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path) {
 
 void ResolveJob(JobConfig* job) {
   MakeSectionsPresent(job);
-  // If there is only one table, its id can only be 0.
+  // An only table may leave its id out; it is 0 then.
   if (job->tables_size() == 1 && !job->tables(0).has_id()) job->mutable_tables(0)->set_id(0);
   FillDefaults(job);
 }

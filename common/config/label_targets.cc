@@ -248,8 +248,8 @@ class GraphShapes {
 };
 
 // The number of classes of a task's output; absent if the rules of data.record_rules do not find
-// it. Files need their rules as they were when the run began. For topics the newest rules always
-// apply, because their ledger counts offsets, whether or not they hold good records.
+// it. A run of files keeps the rules with which it began. For topics the newest rules always apply,
+// because their ledger counts offsets, whether or not they hold good records.
 absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& output) {
   const bool looks_at_all = job.data().record_rules() >= 2 || job.data().has_kafka();
   if (!looks_at_all) return OutputWidth(job.model(), output);

@@ -81,7 +81,8 @@ class PartitionReader final : public MessageSource {
   // Makes the current Wait and all later ones return within a moment.
   void Stop();
 
-  // Whether it would detect by now that the topic is made anew. True about a second after Open.
+  // Whether the reader would by now detect that the topic is made anew. True about a second after
+  // Open.
   bool is_guarded(size_t index) const;
 
   // Messages that have arrived and are not read yet.

@@ -44,7 +44,7 @@ double KindFactor(const LearningRateSchedule& schedule, int64_t step) {
   return 1;
 }
 
-// At the last step the factor is still above end_factor: if that is 0, no step is wasted.
+// At the last step the factor is still above end_factor, so that no step is wasted if that is 0.
 double CoolDownFactor(const LearningRateSchedule::CoolDown& cool_down, int64_t step) {
   const auto total = static_cast<double>(cool_down.total_steps());
   const double length = cool_down.share() * total;

@@ -108,7 +108,8 @@ absl::Status RoleRuntime::Serve(absl::Span<const rpc::Method> methods, rpc::Hand
   rpc::ChunkedHandler::Options options;
   options.limits.max_message_bytes = rep_->endpoint_options.max_message_bytes;
   options.memory = rep_->chunk_memory;
-  // As long as a sender waits for a sign of life, which is also how long a chunk may take.
+  // A transfer is kept for as long as a sender waits for a sign of life, plus the time of one
+  // chunk.
   const auto chunk_bytes = static_cast<size_t>(options.limits.max_message_bytes);
   options.deadline_us =
       (rpc::RpcTimeouts().silence_timeout_ms + rpc::RpcTimeouts::TransferMs(chunk_bytes)) * 1000;
