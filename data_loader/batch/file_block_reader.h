@@ -24,8 +24,8 @@ struct FileBlockOptions {
   const RecordFilter* filter = nullptr;
   Parser* parser = nullptr;
   ReadProgress* progress = nullptr;
-  // False when the file was read before: then bad records, empty lines and comments were counted
-  // that time, and are skipped silently.
+  // False when the file was read before: its bad records, empty lines and comments were counted
+  // then, and are now skipped silently.
   bool report_bad = true;
   // Bad lines of a block whose first record is consumed were reported before.
   SplitConsumption consumed;

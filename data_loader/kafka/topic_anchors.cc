@@ -40,7 +40,7 @@ absl::StatusOr<std::shared_ptr<TopicAnchors>> TopicAnchors::Open(const std::stri
   RETURN_IF_ERROR(disk->CreateFolders(self->folder_));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, disk->List(self->folder_));
   for (const std::string& name : names) {
-    // Another loader may be writing its own just now.
+    // A draft: another loader may be writing its file just now.
     if (absl::EndsWith(name, kDraft)) continue;
     RETURN_IF_ERROR(self->Read(absl::StrCat(self->folder_, "/", name)));
   }

@@ -50,7 +50,8 @@ class TopicProgress {
   void AddLost(uint64_t messages);
   void AddOpenBlocks(int64_t blocks);
 
-  // Records with a time below this are late. The least number if there is no watermark.
+  // Records with a time below this are late. Without a watermark it is the least int64, so that
+  // none is late.
   int64_t LateBelow() const;
 
   // Fills in partitions, late_records, lost_messages and watermark_ms. `wall_ms` is since 1970.

@@ -54,7 +54,7 @@ struct TopicStream {
   TopicProgress progress;
 
   // An error if the losses do not take the labels that were read so far. Call before a block is
-  // sent, so that nothing of it is trained in vain.
+  // sent, so that nothing is trained with such labels.
   absl::Status CheckFirstLabels() const {
     return first_labels == nullptr ? absl::OkStatus() : first_labels->CheckSoFar();
   }
