@@ -108,7 +108,7 @@ std::string CoordinatorFixture::MemberAddress(Role role, int index) {
 }
 
 void CoordinatorFixture::RegisterAll() {
-  // As many as the constructor's job has. A test that changes the numbers registers members by
+  // Registers the members of the constructor's job. A test with other numbers registers its members
   // itself.
   EXPECT_TRUE(Register(DATA_LOADER, 0).ok());
   EXPECT_TRUE(Register(EMBEDDING_WORKER, 0).ok());

@@ -56,7 +56,7 @@ absl::StatusOr<CutEntry> CutCommits::Check(const CommitCutRequest& request) cons
       return absl::FailedPreconditionError("the run has not begun yet");
     }
   }
-  // First, because the files of an older cut may be gone by now.
+  // Checked first, because the files of an older cut may be gone by now.
   if (ParseCutName(request.cut()).has_value() && !IsNewer(request.cut(), *log_)) {
     return absl::FailedPreconditionError(absl::StrCat(
         request.cut(), " is not newer than ", log_->last_cut()->cut(), ", which is committed"));
@@ -168,7 +168,7 @@ void CutCommits::AnnounceSize() {
   }
   ending.set_loss(Ending::NOTHING);
   MutexLock lock(&state_->mutex);
-  // Unless the append hung and the generation has ended.
+  // If the append hung, the generation has ended already.
   if (state_->end.appends()) state_->end.SetEnd(RESTARTING, std::move(ending));
 }
 

@@ -42,10 +42,11 @@ class CutCommits {
   CutCommits(CoordinatorState* state, Host* host, const RunLog* log, const CutFolders* cut_folders,
              const Envelope& run, KillPoints* kill_points);
 
-  // Commits or abandons the cut. Returns the answer to rank 0, or nothing if there must be none
-  // because it isn't known whether the cut is committed: rank 0 would remove its files on hearing
-  // that it is not, and learns from its heartbeat that the generation has ended. Errors are about
-  // the request, or say that the generation is over: rank 0 would meet them again with every cut.
+  // Commits or abandons the cut. Returns the answer to rank 0; nothing, and then rank 0 must get no
+  // answer, if it isn't known whether the cut is committed: rank 0 would remove the cut's files if
+  // it heard that the cut is not committed, and learns from its heartbeat that the generation has
+  // ended. Errors are about the request, or say that the generation is over: rank 0 would meet them
+  // again with every cut.
   absl::optional<absl::StatusOr<CommitCutAnswer>> Commit(const CommitCutRequest& request);
 
  private:

@@ -77,8 +77,8 @@ class GenerationEnd {
   // STOPPED without a last cut; adds to the text what is lost by that.
   void EndWithoutLastCut(Ending how);
 
-  // An entry that makes `what` true is being appended: "CUT is committed"; empty: nothing that
-  // anybody asks about. EndedError() if the generation has ended. REQUIRES: no other append is
+  // An entry is being appended. `what` says what becomes true by that, such as "CUT is committed";
+  // empty if nobody asks. EndedError() if the generation has ended. REQUIRES: no other append is
   // under way
   absl::Status BeginAppend(std::string what);
   // False once the append has hung and the generation has ended. The next coordinator will see what

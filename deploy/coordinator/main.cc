@@ -247,7 +247,7 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
     // Only after the file work, because that starts the commit.
     AwaitBrokers(engine, state);
   }
-  // To stop and to destroy these objects is to wait for the disk's thread, for ever if the disk
+  // Stopping and destroying these objects would wait for the disk's thread, for ever if the disk
   // hangs, and for the connections to brokers, which take a second to close.
   if (!disk_is_idle) _exit(CodeOf(exit, flags));
   // The answers that report the end may not be on the wire yet. This does not wait for brokers.

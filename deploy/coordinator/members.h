@@ -59,7 +59,7 @@ class Members {
   // Adds the members. REQUIRES: AllReady()
   void AddTo(HeartbeatAnswer* answer) const;
   void AddTo(StatusAnswer* answer, int64_t now_us) const;
-  // How many samples the run will train: the mean over the loaders that can tell; 0 if none can.
+  // How many samples an epoch has: the mean of the loaders' estimates; 0 if no loader has one.
   uint64_t ExpectedTrainSamples() const;
 
  private:

@@ -50,7 +50,7 @@ void CoordinatorWatch::Ask() {
     has_run_ |= state() == RUNNING;
     silent_ms_ = 0;
   } else {
-    // If more time has passed than this, this process itself stood still.
+    // Time beyond 2 * kTimeoutMs does not count: this process itself stood still.
     silent_ms_ += std::min(MonotonicMs() - start_ms, 2 * kTimeoutMs) + kPeriodMs;
   }
   if (SaysOver() && over_ms_ == 0) over_ms_ = MonotonicMs();

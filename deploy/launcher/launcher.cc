@@ -38,7 +38,7 @@ constexpr int64_t kSettleMs = 700;
 constexpr int64_t kFinishMs = 20000;
 // How long killed processes may take to disappear: the kernel frees their memory meanwhile.
 constexpr int64_t kKillMs = 60000;
-// How long a command whose wish to stop was taken in a pause may take to ask for the end.
+// How long a command may take to ask for the end after its wish to stop was taken in a pause.
 constexpr int64_t kTellMs = 2000;
 constexpr char kCameTooLate[] =
     " came too late to stop the run, which has finished; its result is complete";
@@ -110,7 +110,7 @@ Launcher::Rep::Rep(const JobConfig& first_job, const RunFolder& run_folder,
     : job(first_job), folder(&run_folder), options(launch_options) {}
 
 absl::Status Launcher::Rep::Begin(const std::string& bin_dir) {
-  // First of all, because the starter must be forked while there is only one thread.
+  // Comes first, because the starter must be forked while there is only one thread.
   ASSIGN_OR_RETURN(starter, ProcessStarter::Fork());
   RETURN_IF_ERROR(CheckProcessLimits(/*needs_loopback=*/true));
   generation = std::make_unique<Generation>(starter.get(), folder, bin_dir);
@@ -411,7 +411,8 @@ RunEnd Launcher::Rep::Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status
     }
     // The next generation would begin at the newest cut, so it could save nothing more.
     if (stop.begun() && cause.has_value()) {
-      // Processes that end because the run is over may be noticed before its last word.
+      // Processes that end because the run is over may be noticed before the coordinator's last
+      // answer.
       if (!generation->coordinator().ended) watch.Ask();
       if (watch.state() == FINISHED) return Finish(RunEnd::FINISHED);
       if (watch.state() == STOPPED) return Finish(RunEnd::INTERRUPTED);

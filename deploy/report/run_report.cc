@@ -76,7 +76,7 @@ std::string ValidationText(const RunReport& report) {
   return "";
 }
 
-// With fewer steps than this little is learned: rates are still warming up, and so is staleness.
+// In fewer steps than this, little is learned: rates are still warming up, and so is staleness.
 constexpr uint64_t kFewSteps = 200;
 
 // Advice that a user of a small file may need; empty if there is none.

@@ -114,7 +114,7 @@ class Chaos {
       // A process that was killed meanwhile does not need it.
       launcher->Signal(event.role, event.index, SIGCONT).IgnoreError();
     }
-    // Two heartbeats later a process that was waited for has been heard from again.
+    // If the run has waited for the process, two heartbeats later it has heard from it again.
     if (!must_restart && seconds >= event.stop_seconds + 2) stopped_ = false;
     if (must_restart && seconds >= event.stop_seconds + kRestartSeconds) {
       Problem(absl::StrCat("the run was not restarted although ",

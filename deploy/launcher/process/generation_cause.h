@@ -56,8 +56,8 @@ struct EndOfGeneration {
 std::string OutlookText(const std::string& run_dir, const RunProgress& before,
                         const StatusAnswer& status, const EndOfGeneration& end);
 
-// Whether all that `generation` has trained is in the log of a run whose command was interrupted,
-// although that could not be reported.
+// For a run whose command was interrupted: whether the log shows that all work of `generation` is
+// saved, although the coordinator could not report that.
 bool IsSavedAtStop(const RunProgress& newest, uint64_t generation);
 
 // Adds the flags that report a generation's end to the next coordinator (CoordinatorFlags).
