@@ -58,7 +58,7 @@ class ChunkMemory {
  public:
   explicit ChunkMemory(int64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // Some of the bytes, which are given back when it is destroyed.
+  // A reserved share of the bytes. Destroying it gives them back.
   class Share {
    public:
     Share() = default;
@@ -70,7 +70,7 @@ class ChunkMemory {
     }
     ~Share();
 
-    // Whether it holds the bytes that were asked for.
+    // Whether this share holds the bytes that were asked for.
     explicit operator bool() const { return memory_ != nullptr; }
 
    private:
@@ -92,7 +92,8 @@ class ChunkMemory {
 // A message that arrives in chunks, in order. Not thread-safe.
 class ChunkJoiner {
  public:
-  // `share`: for this many bytes. The payload is allocated by `allocator` unless that is null.
+  // `share` must be for header_bytes + payload_bytes. The payload is allocated by `allocator`
+  // unless that is null.
   ChunkJoiner(uint64_t header_bytes, uint64_t payload_bytes, ChunkMemory::Share share,
               const std::shared_ptr<BufferAllocator>& allocator);
 
@@ -100,7 +101,7 @@ class ChunkJoiner {
   uint64_t next_bytes() const { return next_bytes_; }
   uint64_t missing_bytes() const { return BytesOf(message_) - next_bytes_; }
   bool complete() const { return missing_bytes() == 0; }
-  // INVALID_ARGUMENT if the chunk is empty or has more bytes than are missing.
+  // INVALID_ARGUMENT if the chunk is empty or has more bytes than the message still lacks.
   absl::Status Add(const Buffer& chunk);
   // REQUIRES: complete()
   Message Take() { return std::move(message_); }

@@ -49,8 +49,8 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
     auto attempt = std::make_shared<Attempt>();
     attempt->method = method;
     attempt->done = std::move(done);
-    // A chunk has the attempt's time, less the part for the attempt's payload, plus one for its
-    // own.
+    // The timeout of a chunk is the attempt's, less the time for the attempt's whole payload, plus
+    // the time for the chunk's own bytes.
     attempt->timeout_ms =
         std::max<int64_t>(1, timeout_ms - RpcTimeouts::TransferMs(request.payload.size()));
     if (FitsInOneFrame(method, request, options.limits)) {
@@ -92,10 +92,10 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
                   });
   }
 
-  // Whether a lost chunk is sent again. The first one is not: that would gain nothing over another
-  // attempt, and it is not known whether the peer is there. Nor is one whose answer has begun to
-  // arrive: the receiver has the chunk, so the answer only needs more time, which the next attempt
-  // of the call gets because of this status.
+  // Whether a lost chunk is sent again. The first chunk is not: another attempt would do as well,
+  // and it is not known whether the peer is there. A chunk whose answer has begun to arrive is not
+  // sent again either: the receiver has it, and only the answer needs more time. The next attempt
+  // of the call gets that time because of this status.
   bool MaySendAgain(Attempt* attempt, const absl::Status& lost) const {
     const bool has_begun = attempt->sent_bytes > 0 || attempt->answer != nullptr;
     const bool is_lost =

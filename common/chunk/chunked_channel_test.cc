@@ -152,7 +152,6 @@ TEST_F(ChunkedChannelTest, AChunkThatIsLostIsSentOrAskedForAgain) {
   }
 }
 
-// Whichever chunk is lost for good, that attempt ends, but the next one succeeds.
 // The peer has the chunk, so sending it again would gain nothing, and hide that the peer is alive.
 TEST_F(ChunkedChannelTest, AChunkWhoseAnswerHasBegunToArriveIsNotSentAgain) {
   wire_->lose = [](size_t n) {
@@ -163,6 +162,7 @@ TEST_F(ChunkedChannelTest, AChunkWhoseAnswerHasBegunToArriveIsNotSentAgain) {
   EXPECT_EQ(wire_->sent.size(), 3u);
 }
 
+// Whichever chunk is lost for good, that attempt ends, but the next one succeeds.
 TEST_F(ChunkedChannelTest, AnAttemptEndsWithALossAndTheNextOneIsWhole) {
   const Message request{"header", Bytes(300)};
   ASSERT_TRUE(Call(request).ok());

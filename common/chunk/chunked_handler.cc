@@ -59,7 +59,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
                     });
   }
 
-  // Returns the note that is answered instead.
+  // Keeps the answer until its chunks are asked for. Returns the note that is sent instead of it.
   absl::StatusOr<Message> HoldAnswer(const Method& method, Message answer) {
     const absl::Status size =
         CheckMessageSize("answer to", method, BytesOf(answer), options.limits.largest_bytes);

@@ -159,7 +159,7 @@ class GraphShapes {
 
   void AddLayer(const LayerConfig& layer) {
     const std::vector<Shape> inputs = InputsOf(layer);
-    // What is put in does not change what these give.
+    // The output shape of these layers does not depend on their input.
     if (layer.has_linear() || layer.has_mlp()) {
       shapes_[layer.name()] = OutputOf(layer, {Shape{1}});
       return;
@@ -247,13 +247,14 @@ class GraphShapes {
   std::map<std::string, MaybeShape> shapes_;
 };
 
-// The number of classes of a task's output; absent if the run's rules do not know it. The ledger of
-// a topic counts offsets, whether or not they hold good records, so there the rules may change.
+// The number of classes of a task's output; absent if the rules of data.record_rules do not find
+// it. A run of files keeps the rules with which it began. For topics the newest rules always apply,
+// because their ledger counts offsets, whether or not they hold good records.
 absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& output) {
   const bool looks_at_all = job.data().record_rules() >= 2 || job.data().has_kafka();
   if (!looks_at_all) return OutputWidth(job.model(), output);
   const MaybeShape shape = GraphShapes(job).Of(output);
-  // A run from topics that began earlier keeps at least what was known then.
+  // So a run from topics that began with older rules still knows whatever those found.
   if (!shape.has_value()) return OutputWidth(job.model(), output);
   return shape->size() == 1 ? absl::optional<int64_t>(shape->front()) : absl::nullopt;
 }

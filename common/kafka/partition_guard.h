@@ -1,5 +1,5 @@
 // A PartitionGuard detects that a topic was deleted and made anew while it is read. Offsets then
-// begin anew, and a reader that continued at its own would silently miss the first messages.
+// begin anew, and a reader that continued at its old offset would silently miss the first messages.
 //
 // It remembers one message of each partition, its anchor: one that was read, or one from before the
 // place where reading begins. From time to time, and when there is reason to doubt, it reads the
@@ -9,11 +9,11 @@
 // start, it counts as changed if its first offset has gone back to 0.
 //
 // It may begin with the anchor of an earlier reader. Then it looks at once, has_looked() says when
-// it has, and a partition that ends before the anchor is not the same, either. The anchors that
-// each look leaves can be kept for a later reader.
+// it has done so, and a partition that ends before the anchor counts as changed, too. The anchors
+// after each look can be kept for a later reader.
 //
 // A topic that is made anew and filled with the same messages, at the same offsets, counts as the
-// same: no message is missed. A topic without news is not read again.
+// same: no message is missed. A topic without new messages is not looked at again.
 //
 // Thread-safe. The destructor waits for the look that is under way, at most as long as
 // KafkaClient's destructor and kSliceMs. The free functions hold the code that needs no broker, for
@@ -46,8 +46,8 @@ struct PartitionLook {
   int64_t latest = -1;                // where it ends; likewise
 };
 
-// Gets the anchors of all partitions that are known to be the same, after each look. On the guard's
-// thread, which it may block.
+// Called after each look with the anchors of all partitions that are known to be the same. Runs on
+// the guard's thread, and may block it.
 using AnchorSink =
     std::function<void(const std::vector<std::pair<KafkaPartition, PartitionAnchor>>&)>;
 
@@ -59,8 +59,8 @@ class PartitionGuard {
   static constexpr int kOffsetsMs = 1000;
   static constexpr int kSliceMs = 100;
 
-  // `places` is where reading begins. `wake` is called after the first look, and when status() of
-  // one has become an error. `keep` may be null.
+  // `places` is where reading begins. `wake` is called after the first look, and when the status()
+  // of a partition has become an error. `keep` may be null.
   PartitionGuard(const KafkaConfig& config, const std::vector<KafkaPlace>& places, Logger logger,
                  std::function<void()> wake, AnchorSink keep = nullptr);
   ~PartitionGuard();
@@ -90,10 +90,10 @@ class PartitionGuard {
     KafkaPartition name;
     int64_t start = 0;
     absl::optional<MessageMark> anchor;
-    absl::optional<MessageMark> latest;  // that was read since
+    absl::optional<MessageMark> latest;  // the last one read after the anchor
     int64_t earliest = -1;               // without an anchor: as the looks have found it
-    int64_t end = -1;                    // as it was told last
-    int64_t looked_end = -2;             // what it was at the last look that had an answer
+    int64_t end = -1;                    // as NoteEnd reported it last
+    int64_t looked_end = -2;             // `end` at the last look that had an answer
     bool has_early_anchor = false;       // an earlier reader's, not compared yet
     bool is_missing = false;
     bool doubt = false;

@@ -89,7 +89,7 @@ bool PartitionWatch::Query() {
     const rd_kafka_resp_err_t own = list[i].err;
     if (own == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
         own == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION || own == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC) {
-      // A broker that says so has answered, too.
+      // The broker has answered, even if only that there is no such partition.
       answered = true;
       NoteMissing(i);
       continue;

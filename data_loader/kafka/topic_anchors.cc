@@ -18,7 +18,7 @@ bool IsSame(const PartitionAnchor& a, const PartitionAnchor& b) {
          (a.message->offset == b.message->offset && a.message->hash == b.message->hash);
 }
 
-// Of two anchors that hold, the one whose message retention takes last.
+// Whether retention removes the message of `a` later than that of `b`, if both anchors are valid.
 bool IsLater(const PartitionAnchor& a, const PartitionAnchor& b) {
   const int64_t of_a = a.message.has_value() ? a.message->offset : -1;
   const int64_t of_b = b.message.has_value() ? b.message->offset : -1;
@@ -40,7 +40,7 @@ absl::StatusOr<std::shared_ptr<TopicAnchors>> TopicAnchors::Open(const std::stri
   RETURN_IF_ERROR(disk->CreateFolders(self->folder_));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, disk->List(self->folder_));
   for (const std::string& name : names) {
-    // Another loader may be writing its own just now.
+    // A draft: another loader may be writing its file just now.
     if (absl::EndsWith(name, kDraft)) continue;
     RETURN_IF_ERROR(self->Read(absl::StrCat(self->folder_, "/", name)));
   }

@@ -80,9 +80,9 @@ absl::Status CheckData(const JobConfig& job, bool is_beside_job) {
   return absl::NotFoundError(absl::StrJoin(problems, "\n"));
 }
 
-// A loader leaves out records whose label is no class, and must know the number of classes without
-// the graph; otherwise such a record would end the run. A run that began with older rules keeps
-// them.
+// A loader leaves out records whose label is not a class, and must know the number of classes
+// without the graph; otherwise such a record would end the run. A run that began with older rules
+// keeps them.
 absl::Status CheckClassesAreKnown(const JobConfig& job, const Graph& graph) {
   if (job.data().record_rules() < 2 && !job.data().has_kafka()) return absl::OkStatus();
   const std::vector<LabelTargets> targets = LabelTargetsOf(job);

@@ -213,7 +213,7 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
   CHECK(request.run_id != 0);
   const std::string& run_dir = request.job.run_dir();
   ASSIGN_OR_RETURN(RunLog log, RunLog::Open(run_dir, file_system, request.writer));
-  // If another process has dropped it already, the log's job is another one.
+  // If another process has dropped the change already, the log has another job by now.
   if (request.drops_change && log.end() == nullptr && DroppedChange(log.entries()) == nullptr) {
     RETURN_IF_ERROR(AppendDropped(request, &log));
   }

@@ -1,6 +1,6 @@
 // Cuts the logs of a run's processes once they have become too long (common/file/file_history.h).
-// It has its own thread because copying a log takes a while, and for ever on a disk that hangs
-// (then the logs continue to grow), but the launcher must notice deaths meanwhile.
+// It has its own thread, because the launcher must notice deaths while a log is copied. That takes
+// a while, and for ever on a disk that hangs (then the logs continue to grow).
 //
 // Not thread-safe: for the launcher's main thread.
 
