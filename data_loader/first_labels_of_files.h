@@ -8,10 +8,10 @@
 
 namespace satrap {
 
-// Reads up to 1,000 records from the splits `loader`, `loader` + `loaders` and so on of the files
-// of the train stream, and counts nothing. INVALID_ARGUMENT as FirstLabels::Check. OK for a stream
-// of the synthetic log, and for one of topics, whose first labels are looked at as they are read
-// (kafka/topic_batch_maker.h). Other errors are those of reading. Blocks on the disk.
+// Reads up to 1,000 records of the train stream's files, from the splits `loader`, `loader` +
+// `loaders` and so on, without counting them. INVALID_ARGUMENT as FirstLabels::Check. OK for a
+// stream of the synthetic log, and for one of topics, whose first labels are checked as they are
+// read (kafka/topic_batch_maker.h). Other errors are those of reading. Blocks on the disk.
 // REQUIRES: loader < loaders
 absl::Status CheckFirstLabels(const StreamSpec& train, uint32_t loader, uint32_t loaders);
 

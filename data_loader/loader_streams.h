@@ -40,10 +40,10 @@ class LoaderStreams {
     RunPosition position;
     LedgerState ledger;
     // Returns the files of the run, given the list of the files that are there now (run_files.h).
-    // Null: the latter are used, and no file's content is hashed. The result also has the topic
-    // partitions of the streams that come from topics.
+    // Null: the files that are there now are used, and their content is not hashed. The result also
+    // has the topic partitions of the streams that come from topics.
     std::function<absl::StatusOr<SplitList>(const SplitList&)> fix_files;
-    // Whether nothing was learned before: then the first labels of a topic may end the run
+    // Whether the run begins from nothing. Only then may the first labels of a topic end the run
     // (check/first_labels.h).
     bool judges_first_labels = false;
     // How topics are read. Default: from brokers, without a log.

@@ -36,7 +36,7 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   begin.fix_files = [&runtime](const SplitList& listed) {
     return runtime.coordinator()->FixSplits(runtime.index(), listed);
   };
-  // Not when a cut holds something that was learned.
+  // The first labels do not matter if the run continues from a cut, which holds what was learned.
   begin.judges_first_labels = job.action() == JobConfig::TRAIN && runtime.cut_folder().empty();
   std::shared_ptr<TopicAnchors> anchors;
   if (job.data().has_kafka() || job.data().has_valid_kafka() || job.data().has_test_kafka()) {

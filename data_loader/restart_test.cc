@@ -1,5 +1,5 @@
-// A loader that continues from a cut: what it sends and what was consumed before are together what
-// an undisturbed run sends.
+// A loader that continues from a cut: what it sends and what was consumed before add up to what an
+// undisturbed run sends.
 
 #include <gtest/gtest.h>
 
@@ -143,8 +143,9 @@ class RestartTest : public testing::Test {
   std::vector<std::unique_ptr<SplitSupply>> supplies_;
 };
 
-// Consumes every number of batches of each lane, the same in all lanes or another one in the first
-// lane. What follows must be that of the undisturbed run, bit for bit, and so must the next epoch.
+// Consumes every possible number of batches of each lane: the same number in all lanes, or another
+// one in the first lane. What follows must equal the undisturbed run bit for bit, and so must the
+// next epoch.
 void RestartTest::CheckEveryPositionOfALane(const JobConfig& job) {
   const size_t ranks = static_cast<size_t>(job.nn_worker().replicas());
   const auto undisturbed = Begin(job, {});
@@ -234,7 +235,7 @@ void RestartTest::CheckAnySubset(JobConfig job, uint32_t seed) {
     for (const Part& part : rest) {
       EXPECT_GT(part.header.part().provenance_size(), 0) << "a part that says nothing";
     }
-    // Checks that the rest and what is consumed are the whole.
+    // Checks that the rest and what is consumed add up to the whole.
     Ledger filled = ledger;
     for (const Part& part : rest) Consume(part, &filled);
     EXPECT_EQ(filled.ToState().DebugString(), all.ToState().DebugString());

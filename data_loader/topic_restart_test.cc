@@ -1,5 +1,5 @@
-// A loader of topics that continues from a cut: what it sends and what was consumed before are
-// together what an undisturbed run sends, whatever has happened to the topics meanwhile.
+// A loader of topics that continues from a cut: what it sends and what was consumed before add up
+// to what an undisturbed run sends, whatever has happened to the topics meanwhile.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -186,7 +186,7 @@ TEST_F(TopicStreamsTest, FirstLabelsThatTheLossDoesNotTakeEndARunThatBeginsFromN
       std::string(status.message()),
       HasSubstr("label y: 11 of the first 21 labels of the training data are not a number in "
                 "[0, 1], which BCE takes. The values are -1 (11 times), 1 (10 times)"));
-  // A run that has a cut, and a topic in progress, goes on.
+  // A run that continues from a cut, with a topic in progress, does not end because of such labels.
   const auto goes_on = Begin(job, partitions);
   EXPECT_THAT(Sorted(NumbersOf(Next(goes_on.get()))), ElementsAre(1, 1, 1, 1, 1, 1, 1, 1));
   EXPECT_THAT(goes_on->Progress().warnings(), ElementsAre(HasSubstr("label y: -1 is not")));
@@ -195,7 +195,7 @@ TEST_F(TopicStreamsTest, FirstLabelsThatTheLossDoesNotTakeEndARunThatBeginsFromN
 TEST_F(TopicStreamsTest, FirstLabelsAreJudgedWhenTheyComeToATopicThatWasEmpty) {
   JobConfig job = SmallJob(JobConfig::HYBRID);
   job.mutable_data()->mutable_csv()->mutable_columns(0)->set_numeric_label(true);
-  // Too many records are bad, too, but the labels say why.
+  // Too many records are bad, too, but the error about labels says why.
   job.mutable_data()->set_max_bad_fraction(.01);
   const SplitList partitions = EndlessPartitions(1);
   LoaderStreams::Begin begin;

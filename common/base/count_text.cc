@@ -6,7 +6,7 @@ namespace satrap {
 
 std::string CountText(uint64_t count) {
   std::string text = absl::StrCat(count);
-  // Inserts from the end, so that the places of the commas to come do not move.
+  // Inserts from the end, so that the positions of the remaining commas do not change.
   for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(at, 1, ',');
   return text;
 }

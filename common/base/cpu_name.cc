@@ -19,7 +19,7 @@ std::string CpuNameOf(absl::string_view cpuinfo) {
         absl::StrSplit(line, absl::MaxSplits(':', 1));
     const absl::string_view key = absl::StripAsciiWhitespace(field.first);
     const absl::string_view value = absl::StripAsciiWhitespace(field.second);
-    // Every CPU has a section of its own; all are taken to be alike.
+    // /proc/cpuinfo has a section for each CPU. All CPUs are assumed to be alike.
     if (key == "processor") ++cpus;
     if (key == "model name") name = std::string(value);
     if (key == "cpu family") family = std::string(value);

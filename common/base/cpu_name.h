@@ -1,5 +1,4 @@
-// The name of this machine's CPU, which benchmarks print beside their figures: a figure says little
-// without it.
+// The name of this machine's CPU. Benchmarks print it beside their figures, which depend on it.
 
 #ifndef SATRAP_COMMON_BASE_CPU_NAME_H_
 #define SATRAP_COMMON_BASE_CPU_NAME_H_

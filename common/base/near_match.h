@@ -1,4 +1,4 @@
-// Suggests the name that was probably meant by one that does not exist.
+// Suggests which of the existing names a user probably meant by a name that does not exist.
 //
 // Thread-safe: functions of their arguments.
 
@@ -13,7 +13,7 @@
 namespace satrap {
 
 // The candidate nearest to `typed`, at most two edits away, or three if `typed` has more than seven
-// letters. The first of equally near ones; empty if there is none.
+// letters. If several are equally near, the first of them; if none is near enough, empty.
 std::string NearMatch(absl::string_view typed, const std::vector<std::string>& candidates);
 
 // The end of a message: "; did you mean PREFIXx?" for the near match x, or the empty string.

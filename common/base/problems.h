@@ -24,7 +24,8 @@ class Problems {
     lines_.push_back(absl::StrCat(path, ": ", what));
   }
 
-  // Adds "PATH: must be in [low, high], got VALUE" unless it is. NaN never is.
+  // Adds "PATH: must be in [low, high], got VALUE" unless `value` is in that range, which NaN never
+  // is.
   template <typename T>
   void Range(absl::string_view path, T value, T low, T high) {
     if (value >= low && value <= high) return;
@@ -43,7 +44,7 @@ class Problems {
     Add(path, absl::StrCat("must be finite and positive, got ", value));
   }
 
-  // Takes out the problems that `known` has, too, with the same values.
+  // Removes every problem that `known` also has, with the same path and value.
   void Drop(const Problems& known) {
     lines_.erase(std::remove_if(lines_.begin(), lines_.end(),
                                 [&](const std::string& line) {
@@ -53,14 +54,14 @@ class Problems {
                  lines_.end());
   }
 
-  // OK, or INVALID_ARGUMENT with the problem that was added first: for a factory, whose caller has
-  // had the job validated.
+  // OK, or INVALID_ARGUMENT with the problem that was added first. For factories: their callers
+  // have already validated the job, so one problem is enough.
   absl::Status First() const {
     if (lines_.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(lines_.front());
   }
 
-  // OK, or INVALID_ARGUMENT with one line a problem, in the order they were added.
+  // OK, or INVALID_ARGUMENT with one line per problem, in the order in which they were added.
   absl::Status ToStatus() const {
     if (lines_.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("  ", absl::StrJoin(lines_, "\n  ")));

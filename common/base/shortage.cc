@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kPayload[] = "satrap/shortage";
 
-// One for the whole process, like the handler of std::terminate.
+// The process has one handler, as it has one for std::terminate.
 std::atomic<ShortageHandler>& Handler() {
   static std::atomic<ShortageHandler> handler = nullptr;
   return handler;

@@ -1,6 +1,6 @@
-// The resource of its machine that a process lacked when something failed. A restart does not
-// provide it, unless a neighbour or a dying process of the same run still held it, so such a
-// failure is treated differently from others (common/role/cause_table.h).
+// The resource of the machine (memory, processes and so on) that a process lacked when something
+// failed. A restart does not provide it, unless a neighbour or a dying process of the same run
+// still held it, so such a failure is treated differently from others (common/role/cause_table.h).
 //
 // Thread-safe.
 

@@ -39,7 +39,7 @@ struct RowIndices {
 };
 
 // INVALID_ARGUMENT, naming `field`, unless `offsets` starts at 0, never decreases and ends at
-// `num_ids`. Empty offsets mean exactly one id a sample.
+// `num_ids`. Empty offsets mean exactly one id per sample.
 absl::Status CheckOffsets(absl::Span<const uint32_t> offsets, size_t samples, size_t num_ids,
                           absl::string_view field);
 

@@ -111,8 +111,8 @@ struct RandomIds {
   }
 };
 
-// Pooling is linear in the rows: the gradient of sum(out * g) is a central difference of any width,
-// here 1.
+// Pooling is linear in the rows, so a central difference of any width, here 1, gives the exact
+// gradient of sum(out * g).
 TEST(PoolBackward, IsTheFiniteDifferenceOfForward) {
   constexpr size_t kSamples = 6, kNumRows = 4, kWidth = 17, kRowValues = 19, kStride = 20;
   constexpr RowColumns columns = {kRowValues, 1, kWidth};

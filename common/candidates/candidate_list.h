@@ -1,5 +1,5 @@
-// The items that candidates are drawn from (CandidatesConfig), by falling count. A run has one
-// list: the first loader makes it before the run begins (data_loader/candidates), and every
+// The items that candidates are drawn from (CandidatesConfig), in order of decreasing count. A run
+// has one list: the first loader makes it before the run begins (data_loader/candidates), and every
 // embedding worker of every generation reads it. docs/formats.md, "Candidate list".
 //
 // Thread-safe: functions of their arguments and of the disk. They block on it.
@@ -25,7 +25,7 @@ struct CandidateList {
   std::vector<uint64_t> counts;  // counts[i] is that of ids[i]
 
   size_t size() const { return ids.size(); }
-  // Orders by falling count; items of equal count keep their order.
+  // Sorts by decreasing count; items of equal count keep their order.
   void Sort();
 };
 

@@ -14,7 +14,7 @@
 namespace satrap {
 namespace {
 
-// Keeps the parser silent: without a collector it would write to stderr what it leaves out.
+// Keeps the parser silent: without a collector it would write to stderr which fields it skips.
 class NoErrors final : public google::protobuf::io::ErrorCollector {
   void AddError(int, int, const std::string&) override {}
 };

@@ -1,6 +1,6 @@
 // Which cut a folder holds. A folder's name proves nothing: people copy and rename folders, and two
-// runs use the same names. So the CUT entry of the run's log says what the cut of a name is, and
-// all who begin from a folder, or verify it, compare with the entry.
+// runs use the same names. So the CUT entry of the run's log defines which cut a name means.
+// Whoever begins from a folder, or verifies it, compares the folder with that entry.
 //
 // Thread-safe: functions of their arguments.
 

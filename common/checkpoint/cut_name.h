@@ -26,7 +26,7 @@ std::string CutName(uint64_t generation, uint64_t cut);
 absl::optional<CutId> ParseCutName(absl::string_view name);
 // RUN/checkpoints
 std::string CheckpointsDir(const std::string& run_dir);
-// RUN/checkpoints/NAME; empty for the cut "", which stands for the beginning of the run.
+// RUN/checkpoints/NAME; empty for the cut "", which means the beginning of the run.
 std::string FolderOfCut(const std::string& run_dir, const std::string& cut);
 
 }  // namespace satrap

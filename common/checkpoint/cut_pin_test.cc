@@ -80,7 +80,7 @@ TEST_F(CutPinTest, APinEndsWithItsProcessAndNotWithItsForks) {
   ASSERT_TRUE(pin.ok());
   int until_parent_is_done[2];
   ASSERT_EQ(pipe(until_parent_is_done), 0);
-  // Like a launcher's starter, which is forked while the command line has a pin.
+  // A child like the launcher's starter process, which is forked while the command line has a pin.
   const pid_t child = fork();
   if (child == 0) {
     close(until_parent_is_done[1]);

@@ -19,7 +19,7 @@ namespace satrap {
 bool IsSameJob(JobConfig a, JobConfig b);
 
 // The newest generation that has begun to train, as its RUNNING entry or a cut shows; null if none
-// has. Builds that wrote no RUNNING do not show it for generations without a cut.
+// has. In a log of a build that wrote no RUNNING, only a cut shows it.
 const GenerationEntry* LastThatRan(const std::vector<RunLogEntry>& entries);
 
 // The change of job that was dropped, if no generation was claimed since; else null.

@@ -2,9 +2,9 @@
 // needed:
 //
 //   topics       all partitions, in their order
-//   cuts         those whose folders are there, for `--from`, `checkpoint list` and their identity,
-//                and the newest, from which the next generation begins; each with the job of its
-//                generation
+//   cuts         those whose folders exist (for `--from`, `checkpoint list` and checks of what a
+//                folder holds), and the newest, from which the next generation begins; each with
+//                the job of its generation
 //   generations  all, with cause and beginning, in a few words each
 //   jobs         of the newest generation, and of the last that ran (job_of_run.h)
 //   dropped      all changes of the job that were dropped

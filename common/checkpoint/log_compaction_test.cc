@@ -219,7 +219,7 @@ TEST_F(LogCompactionTest, AReaderWhoseFileIsGoneListsAgain) {
     EXPECT_EQ(read.number(), log.number());
     EXPECT_EQ(read.last_cut()->cut(), log.last_cut()->cut());
     disk_.SetOpenHook(nullptr);
-    // Restores the log as it was, for the next place to meet.
+    // Restores the log, because the next round begins from the same state.
     disk_ = MemoryFileSystem();
     ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
     log = Open();

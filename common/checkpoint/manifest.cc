@@ -130,7 +130,7 @@ uint64_t TableFingerprint(const TableConfig& table, RowForm form) {
   for (const SegmentConfig& segment : table.segments()) {
     absl::StrAppend(&text, " segment ", segment.name(), " ", segment.dim(), " optimizer ",
                     static_cast<int>(segment.optimizer().kind_case()));
-    // Other settings that make rows longer.
+    // These settings make rows longer, too.
     if (segment.optimizer().has_rmsprop()) {
       if (segment.optimizer().rmsprop().centred()) absl::StrAppend(&text, " centred");
       if (segment.optimizer().rmsprop().momentum() > 0) absl::StrAppend(&text, " momentum");

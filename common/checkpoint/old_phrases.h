@@ -1,5 +1,6 @@
-// Reads what older builds, from before the message Ending (proto/control.proto), wrote for programs
-// as phrases. No other code decides anything by a text for people.
+// Reads the phrases by which builds from before the message Ending (proto/control.proto) told other
+// programs how a generation or a run ended. No other code decides anything by text that is meant
+// for people.
 //
 // Thread-safe: functions of their arguments.
 
@@ -11,8 +12,8 @@
 
 namespace satrap {
 
-// Sets `began` and `ended` of an entry that has only a `cause`, or none of them, and clears
-// `cause`. An entry of this build stays as it is.
+// If an entry has no `began`, sets `began` and `ended` as its `cause` says, if it has one, and
+// clears `cause`. An entry of this build stays as it is.
 void ReadOldCause(GenerationEntry* entry);
 
 // The advice of a failure.txt that has no ending.textproto beside it.

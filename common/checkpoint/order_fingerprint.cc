@@ -27,8 +27,8 @@ void ClearWhatOrdersNothing(KafkaConfig* kafka) {
 }  // namespace
 
 uint64_t OrderFingerprint(const JobConfig& job, const SplitList& splits) {
-  // Uses numbers, not names, so that a renamed field changes nothing. Each follows a word, so that
-  // two neighbours cannot be read as one number.
+  // Writes numbers, not names, so that renaming a field changes nothing. A word before each number
+  // keeps two neighbours from being read as one.
   std::string text = absl::StrCat("mode ", static_cast<int>(job.mode()), " seed ", job.seed(),
                                   " batch ", job.global_batch_size(), " lanes ",
                                   job.mode() == JobConfig::SYNC ? job.lanes() : 0);
@@ -37,7 +37,7 @@ uint64_t OrderFingerprint(const JobConfig& job, const SplitList& splits) {
   data.clear_train_files();
   data.clear_valid_files();
   data.clear_test_files();
-  // This limit only stops a run.
+  // This limit can only end a run; it does not change the order.
   data.clear_max_bad_fraction();
   if (data.has_kafka()) ClearWhatOrdersNothing(data.mutable_kafka());
   if (data.has_valid_kafka()) ClearWhatOrdersNothing(data.mutable_valid_kafka());

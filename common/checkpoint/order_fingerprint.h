@@ -1,8 +1,8 @@
 // Everything that fixes the order of a run's samples, and so the meaning of a cut's ledger: mode,
 // seed, lanes, batch size, blocks, the parser and its filters, and the streams' files, or their
 // topics and, if these end, the offsets of their partitions. A run continues from a cut only if its
-// own fingerprint is the cut's. Numbers of processes, learning rates and how a cluster is reached
-// are no part of it.
+// own fingerprint equals the cut's. Numbers of processes, learning rates and how a cluster is
+// reached do not count.
 //
 // Thread-safe: functions of their arguments.
 

@@ -43,18 +43,18 @@ std::vector<size_t> EntryNumbers(const std::vector<std::string>& names) {
   return numbers;
 }
 
-// Makes the names on the way to `path` durable. The process that made the run's folder, and perhaps
-// some above it, has not done so.
+// Makes the names on the way to `path` durable, because the process that made the run's folder, and
+// perhaps some folders above it, has not synced them.
 absl::Status SyncFoldersAbove(std::string path, FileSystem* file_system) {
   bool is_parent = true;
   for (size_t slash = path.rfind('/'); slash != std::string::npos && path.size() > 1;
        slash = path.rfind('/')) {
     path.resize(std::max<size_t>(slash, 1));  // "/" stays
     const absl::Status status = file_system->SyncFolder(path);
-    // A folder that this process may not read is not one in which it has just made the run's
+    // A folder that this process may not read cannot be the one in which it has just made the run's
     // folder.
     if (absl::IsPermissionDenied(status)) break;
-    // Folders further up are most likely old, and may be of kinds that cannot be synced.
+    // Folders further up most likely existed before, and not every file system can sync a folder.
     if (is_parent) RETURN_IF_ERROR(status);
     is_parent = false;
   }
@@ -138,8 +138,8 @@ absl::StatusOr<std::vector<RunLogEntry>> RunLog::ReadDown(const std::vector<size
   size_t expected = numbers.empty() ? 0 : numbers.back();
   for (auto number = numbers.rbegin(); expected > 0; ++number, --expected) {
     const std::string path = EntryPath(run_dir_, expected);
-    // Here the entry above the gap is number `expected` + 1. A folder is not listed in one moment,
-    // so a gap, too, may be the beginning of a removal.
+    // The entry above the gap is number `expected` + 1. A folder is not listed in one moment, so a
+    // removal that has just begun can also show as a gap.
     if (number == numbers.rend() || *number != expected) {
       *missing = expected;
       return absl::DataLossError(absl::StrCat("the log of the run has no entry ", path, " but ",

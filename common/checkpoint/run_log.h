@@ -103,18 +103,19 @@ class RunLog {
   // GENERATION entries after the last CUT entry that began because the generation before had
   // failed.
   int restarts_without_cut() const;
-  // Whether the newest entry is the cut with which a generation left as it was asked to, so that it
-  // has not failed since.
+  // Whether the newest entry is the cut with which a generation left on request. If so, it has not
+  // failed since.
   bool has_left() const;
-  // The cut from which a generation begins that is claimed now: the last one committed since the
-  // last GENERATION entry, or else the one from which that generation began. So a run that was
-  // taken back to an older cut continues from there. Empty: from nothing.
+  // The cut from which a generation would begin if it were claimed now: the last one committed
+  // since the last GENERATION entry, or else the one from which that generation began. So a run
+  // that was taken back to an older cut continues from there. Empty: the generation would begin
+  // from nothing.
   std::string next_start() const;
 
   // Whether the log has an entry for which no Append of this object returned OK: another process's
   // entry, or that of a failed Append. Errors as FileSystem.
   absl::StatusOr<bool> HasForeignEntry() const;
-  // Removes the drafts that processes left which died during an Append, under numbers that are
+  // Removes the drafts of processes that died during an Append, if the numbers of these drafts are
   // taken by now. Errors as FileSystem.
   absl::Status RemoveDrafts();
 

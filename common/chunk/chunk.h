@@ -59,7 +59,8 @@ bool IsNote(const Message& answer);
 // thread-safe.
 class ChunkJoiner {
  public:
-  // `share`: for this many bytes. The payload is allocated by `allocator` unless that is null.
+  // `share` must be for header_bytes + payload_bytes. The payload is allocated by `allocator`
+  // unless that is null.
   ChunkJoiner(uint64_t header_bytes, uint64_t payload_bytes, ChunkMemory::Share share,
               const std::shared_ptr<BufferAllocator>& allocator);
 
@@ -67,7 +68,7 @@ class ChunkJoiner {
   uint64_t next_bytes() const { return next_bytes_; }
   uint64_t missing_bytes() const { return BytesOf(message_) - next_bytes_; }
   bool complete() const { return missing_bytes() == 0; }
-  // INVALID_ARGUMENT if the chunk is empty or has more bytes than are missing.
+  // INVALID_ARGUMENT if the chunk is empty or has more bytes than the message still lacks.
   absl::Status Add(const Buffer& chunk);
   // REQUIRES: complete()
   Message Take() { return std::move(message_); }

@@ -95,10 +95,10 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
                   });
   }
 
-  // Whether a lost chunk is sent again. The first one is not: that would gain nothing over another
-  // attempt, and it is not known whether the peer is there. Nor is one whose answer has begun to
-  // arrive: the receiver has the chunk, so the answer only needs more time, which the next attempt
-  // of the call gets because of this status.
+  // Whether a lost chunk is sent again. The first chunk is not: another attempt would do as well,
+  // and it is not known whether the peer is there. A chunk whose answer has begun to arrive is not
+  // sent again either: the receiver has it, and only the answer needs more time. The next attempt
+  // of the call gets that time because of this status.
   bool MaySendAgain(Attempt* attempt, const absl::Status& lost) const {
     const bool has_begun = attempt->sent_bytes > 0 || attempt->answer != nullptr;
     const bool is_lost =

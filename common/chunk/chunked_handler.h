@@ -7,7 +7,7 @@
 // attempt. The request reaches the handler when its last chunk has come, and the answer goes to
 // that chunk's call.
 //
-// A large answer is held from the answer to its call until its last chunk has been asked for. If a
+// A large answer is kept from the answer to its call until its last chunk has been asked for. If a
 // chunk is lost after that, the attempt is repeated: the answer window then gives the answer that
 // it kept, or runs a Lookup again, and that answer is a transfer of its own.
 //

@@ -28,9 +28,9 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Fields that must stay in a reproducible run, because they change the order of summation or the
-// rounding of the summands. The numbers of other processes do not, because contributions are sorted
-// before they are added. Paths have no positions, here and below.
+// Fields that a reproducible run must keep, because they change the order of summation or the
+// rounding of the summands. The numbers of other processes may change, because contributions are
+// sorted before they are added. Paths are written without positions, here and below.
 constexpr absl::string_view kChangesBits[] = {
     "nn_worker.replicas",      "nn_worker.compute_threads", "nn_worker.precision",
     "nn_worker.device",        "nn_worker.loss_scale",      "embedding_worker.wire_dtype",
@@ -39,12 +39,13 @@ constexpr absl::string_view kChangesBits[] = {
 constexpr absl::string_view kBits =
     "the run is reproducible, and its model would get other bits than without the change";
 
-// Fields that must stay in mode SYNC, where they decide which batches the blocks make. In HYBRID
-// the ledger keeps the bounds of the blocks that were closed.
+// Fields that a run in mode SYNC must keep, because there they decide which batches the blocks
+// make. In HYBRID they may change: the ledger keeps the bounds of the blocks that were closed.
 constexpr absl::string_view kMakesBatches[] = {
     "data.kafka.max_wait_ms", "data.valid_kafka.max_wait_ms", "data.test_kafka.max_wait_ms"};
 
-// Reasons for the topics of the train stream only. All other reasons are options of the fields.
+// Only the reasons for the topics of the train stream are here. All others are options of the
+// fields.
 struct Reason {
   absl::string_view path;
   absl::string_view why;

@@ -121,9 +121,8 @@ void MakeSectionsPresent(JobConfig* job) {
   }
 }
 
-// Clears what says how a cluster is reached, with what memory and patience, and which group follows
-// the run from outside.
-// shows the run's progress outside.
+// Clears what says how a cluster is reached, with what memory and patience, and in which group the
+// run shows its progress outside.
 void LeaveOutAddresses(KafkaConfig* kafka) {
   kafka->clear_brokers();
   kafka->clear_settings();
@@ -208,7 +207,7 @@ absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path) {
 
 void ResolveJob(JobConfig* job) {
   MakeSectionsPresent(job);
-  // Nothing else could be meant.
+  // An only table may leave its id out; it is 0 then.
   if (job->tables_size() == 1 && !job->tables(0).has_id()) job->mutable_tables(0)->set_id(0);
   FillDefaults(job);
 }
@@ -232,8 +231,7 @@ std::string ResolvedJobText(const JobConfig& job) {
 }
 
 uint64_t JobFingerprint(const JobConfig& job) {
-  // The paths of the data and of the run folder are no part of the job: peers may mount them
-  // elsewhere.
+  // The paths of the data and of the run folder do not count: peers may mount them elsewhere.
   JobConfig identity = job;
   ResolveJob(&identity);
   identity.clear_data_root();

@@ -31,15 +31,15 @@ absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std
 // Reads what ResolvedJobText wrote: fills in defaults only. Errors as LoadJob, but it does not
 // validate: a run that an earlier build has begun goes on with what was valid then.
 absl::StatusOr<JobConfig> ReadResolvedJob(const std::string& path);
-// The same, and validates.
+// As ReadResolvedJob, and validates the job.
 absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path);
 
-// Makes the sections present that a job may leave out, and sets every default. Topics of evaluation
-// streams take brokers, settings, format and columns from data.kafka if they do not set them.
+// Adds the sections that a job may leave out, and sets every default. Topics of evaluation streams
+// take brokers, settings, format and columns from data.kafka if they do not set them.
 void ResolveJob(JobConfig* job);
 
-// Undoes that for brokers and settings, so that a change of those of data.kafka reaches all streams
-// when the job is resolved again.
+// Undoes ResolveJob for the brokers and settings of evaluation streams, so that changed ones of
+// data.kafka reach all streams when the job is resolved again.
 void ForgetInheritedSettings(JobConfig* job);
 
 // The job as text, every default spelled out.

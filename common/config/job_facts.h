@@ -1,5 +1,5 @@
 // Positions, sizes and names that follow from a job and that several roles need. They are not in
-// job_config.h, because what loads and checks a job links librdkafka.
+// job_config.h, because the code there, which loads and checks jobs, links librdkafka.
 //
 // Thread-safe: functions of their arguments. The references are into the arguments.
 
@@ -21,7 +21,8 @@ const std::string& ColumnOf(const FeatureConfig& feature);
 const std::string& ColumnOf(const NumericConfig& numeric);
 // The id space of a feature: its `id_space`, or its name.
 const std::string& IdSpaceOf(const FeatureConfig& feature);
-// Whether quotes have a meaning: the format's `quotes`; if unset, whether the separator is no tab.
+// Whether quotes have a meaning: the format's `quotes`; if unset, true unless the separator is a
+// tab.
 bool QuotesOf(const CsvFormat& csv);
 
 }  // namespace satrap

@@ -167,7 +167,7 @@ class GraphShapes {
 
   void AddLayer(const LayerConfig& layer) {
     const std::vector<Shape> inputs = InputsOf(layer);
-    // What is put in does not change what these give.
+    // The output shape of these layers does not depend on their input.
     if (layer.has_linear() || layer.has_mlp()) {
       shapes_[layer.name()] = OutputOf(layer, {Shape{1}});
       return;

@@ -1,4 +1,4 @@
-// Which labels the losses of a job take, and what labels give them nothing to learn
+// Which labels the losses of a job take, and which labels a loss can learn nothing from
 // (docs/models.md, "What labels a loss takes").
 //
 // Thread-safe: functions of their arguments.
@@ -18,8 +18,8 @@
 
 namespace satrap {
 
-// A record is bad if a number of it that reaches the network is larger than this in magnitude: the
-// sum of some squares of such numbers would leave the range of a float.
+// A record is bad if one of its numbers that reach the network is larger than this in magnitude:
+// the sum of some squares of such numbers would leave the range of a float.
 inline constexpr float kLargestNumber = 1e15f;
 
 // What a loss learns from besides the features.

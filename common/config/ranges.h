@@ -1,7 +1,7 @@
 // What is legal in tables, initializers and optimizers: the ranges of their fields
-// (setting_ranges.h), and the rules between fields, whose only home this is. The validator checks
-// whole jobs with these functions, and the factories check what they are given, so the two never
-// disagree.
+// (setting_ranges.h), and the rules between fields, which are defined only here. The validator
+// checks whole jobs with these functions, and the factories check what they are given, so the two
+// never disagree.
 //
 // Each function adds a problem for every field out of range and for every rule that is broken, and
 // checks the submessages that are set. `prefix` begins the path of each field: "" or

@@ -11,8 +11,7 @@
 namespace satrap {
 
 // `error` says why NN workers cannot use their cards. If the job only scores, the returned error
-// also says what to set so that the CPU does it: a model belongs to no device. REQUIRES:
-// !error.ok()
+// also says what to set so that it scores on the CPU, which any model can. REQUIRES: !error.ok()
 absl::Status SuggestScoringOnCpu(const absl::Status& error, const JobConfig& job);
 
 }  // namespace satrap

@@ -169,7 +169,7 @@ void ValidateMetric(const JobConfig& job, Problems* problems) {
   }
   const std::vector<Metric> metrics = MetricsOf(loss, HasGroups(job.data()));
   if (metrics.empty()) {
-    // Ranking is judged among all items, not among those of a part (`satrap retrieve`).
+    // Ranking is measured among all items, not among those of a part (`satrap retrieve`).
     if (job.action() == JobConfig::TRAIN && HasValidData(job.data())) {
       problems->Add("evaluation.task",
                     absl::StrCat(of, " has no metric to validate by, because its loss is ",

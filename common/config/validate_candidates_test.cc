@@ -105,7 +105,7 @@ TEST(ValidateCandidatesTest, TopicsNeedAList) {
   EXPECT_EQ(ProblemsOf(job), "");
 }
 
-// Recall among all items is what counts, and a part has only some of them.
+// Recall among all items is what matters, but a part has only some of them.
 TEST(ValidateCandidatesTest, ThereIsNoMetricToValidateBy) {
   JobConfig job = CandidateJob();
   job.mutable_data()->add_valid_files("valid.csv");

@@ -309,7 +309,7 @@ void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems
       problems->Add(path, absl::StrCat("needs a name of its own, got '", feature.name(), "'"));
     }
     ValidateFeature(feature, path, columns, problems);
-    // What is scored has been trained, perhaps by a build that did not refuse this.
+    // A job that only scores uses a trained model, perhaps of a build that did not refuse this.
     if (job.action() == JobConfig::TRAIN) ValidatePreload(job.data(), feature, path, problems);
     const bool known =
         std::any_of(job.tables().begin(), job.tables().end(),

@@ -19,10 +19,10 @@ namespace satrap {
 // and the value got. REQUIRES: defaults are filled in.
 absl::Status ValidateJob(const JobConfig& job);
 
-// The same, as a list. REQUIRES: defaults are filled in.
+// The problems that ValidateJob reports, as a list. REQUIRES: defaults are filled in.
 Problems ProblemsOfJob(const JobConfig& job);
 
-// Parts of it.
+// The parts of ValidateJob.
 void ValidateData(const JobConfig& job, Problems* problems);
 void ValidateKafka(const JobConfig& job, Problems* problems);  // part of ValidateData
 void ValidateTables(const JobConfig& job, Problems* problems);

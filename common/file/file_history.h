@@ -1,5 +1,5 @@
-// Keeps a file under a limit of its size. PATH.1 is what was written before, PATH.2 what was
-// written before that, and so on, as far as the history goes.
+// Keeps a file below a size limit by moving its content to older files: PATH.1 is what was written
+// before, PATH.2 what was written before that, and so on, as far as the history goes.
 //
 // CutForeignFile is thread-safe, also among processes: one cuts, and others leave the file to it.
 // MoveToHistory is for one thread of one process at a time.

@@ -44,11 +44,11 @@ using AlignedBuffer = std::unique_ptr<char[], FreeMemory>;
 // after a process has died, and the time that the kernel needs to copy gigabytes to fresh pages of
 // its cache would be lost to training (docs/benchmarks.md, "What cuts cost").
 //
-// Each full buffer is one direct write. The rest of a file is no multiple of the disk's blocks, so
-// it goes through the page cache; so does a small file, or one that is synced before its first full
-// buffer. If a direct write is refused, an ordinary one tries again, and all later ones are
-// ordinary: either the file system has no direct writes, or the ordinary write returns the true
-// error.
+// Each full buffer is one direct write. The rest of a file is not a multiple of the disk's block
+// size, so it goes through the page cache; so does a small file, or one that is synced before its
+// first full buffer. If a direct write is refused, the same bytes are written by an ordinary write,
+// and all later writes are ordinary, too: either the file system has no direct writes, or the
+// ordinary write returns the true error.
 class DiskFile final : public WritableFile {
  public:
   DiskFile(std::string path, int fd, AlignedBuffer buffer)
@@ -181,10 +181,10 @@ int OpenToLock(const std::string& path, LockKind kind) {
   return open(path.c_str(), O_RDONLY | O_CLOEXEC);
 }
 
-// The processes that hold a lock of `file`, by /proc/locks: "7: FLOCK  ADVISORY  READ 123 fe:00:99
-// 0 EOF". On some file systems it shows other device numbers, so if no line has both device and
-// inode, the inode alone counts. Processes of other machines and containers have no line, or have
-// number -1 or 0.
+// The processes that hold a lock of `file`, from the lines of /proc/locks: "7: FLOCK  ADVISORY
+// READ 123 fe:00:99 0 EOF". On some file systems it shows other device numbers, so if no line has
+// both device and inode, the inode alone counts. Processes of other machines and containers have no
+// line, or have number -1 or 0.
 std::vector<int64_t> HoldersOf(const struct stat& file) {
   std::vector<int64_t> same_device, same_inode;
   const std::string device = absl::StrFormat("%02x:%02x", major(file.st_dev), minor(file.st_dev));

@@ -43,7 +43,7 @@ class ReadableFile {
   // Reads up to bytes.size() bytes into `bytes` and returns how many: fewer only at the end of the
   // file.
   virtual absl::StatusOr<size_t> Read(absl::Span<char> bytes) = 0;
-  // Leaves `bytes` out. Beyond the end of the file nothing is left to read. Implemented here by
+  // Skips `bytes`, or what is left of the file if that is less. The default implementation calls
   // Read.
   virtual absl::Status Skip(uint64_t bytes);
 };
@@ -53,7 +53,7 @@ class FileLock {
  public:
   virtual ~FileLock() = default;
 };
-// Any number of shared locks of a file exclude an exclusive one, and that excludes all others.
+// A file may have any number of shared locks at a time, or one exclusive lock.
 enum class LockKind { kShared, kExclusive };
 
 class FileSystem {

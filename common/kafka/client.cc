@@ -37,7 +37,8 @@ ConnectionTrouble::Last ConnectionTrouble::last() const {
 
 void ConnectionTrouble::NoteError(rd_kafka_resp_err_t code, absl::string_view reason) {
   MutexLock lock(&mutex_);
-  // An error that all brokers are down follows one that says why, which is worth keeping.
+  // An error that says why comes first. The one that all brokers are down follows, and must not
+  // replace it.
   if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && last_.code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return;
   }

@@ -1,11 +1,11 @@
 // A KafkaClient owns one client of librdkafka, and keeps the last trouble of its connections. Only
 // files of this folder include this header: the others hide librdkafka.
 //
-// Thread-safe, except for the destructor, before which everything that was got from the client
-// (queues, messages, topics) must be destroyed. The destructor takes as long as a fetch that waits
-// at the broker (fetch.wait.max.ms), and up to a second if a broker is slow. If librdkafka 2.0.2
-// would never end, because the client read a topic that was deleted, it takes five seconds: then
-// that client is abandoned, with its threads, until the process ends.
+// Thread-safe, except for the destructor. Everything that was obtained from the client (queues,
+// messages, topics) must be destroyed before it. The destructor takes as long as a fetch that waits
+// at the broker (fetch.wait.max.ms), and up to a second if a broker is slow. If the client read a
+// topic that was deleted, librdkafka 2.0.2 would never finish; then the destructor abandons that
+// client, with its threads, after five seconds.
 
 #ifndef SATRAP_COMMON_KAFKA_CLIENT_H_
 #define SATRAP_COMMON_KAFKA_CLIENT_H_

@@ -32,7 +32,8 @@ class MessageBatch {
   bool empty() const { return size() == 0; }
   void Clear();
 
-  // These are about message i. Views are valid until the batch changes. REQUIRES: i < size()
+  // The functions below are about message i. Views are valid until the batch changes. REQUIRES: i <
+  // size()
   int64_t offset(size_t i) const;
   // Empty for a tombstone of a compacted topic, and for a message with an empty value.
   absl::string_view value(size_t i) const;

@@ -30,7 +30,7 @@ class MessageSource {
   //   NOT_FOUND            the topic or the partition was deleted
   //   FAILED_PRECONDITION  the topic was deleted and made anew
   //   DATA_LOSS            a message is damaged
-  //   INTERNAL             the client repeats messages, which a new one does not
+  //   INTERNAL             the client repeats messages; a new client does not
   //   PERMISSION_DENIED    the login may not read it
   //   UNAVAILABLE          the broker has been away for broker_wait_seconds, or refused an offset
   //                        that it has

@@ -1,4 +1,4 @@
-// The errors of a reader about offsets that are not as they should be.
+// The errors of a reader that meets an unexpected offset.
 //
 // Pure functions.
 
@@ -18,9 +18,9 @@ namespace satrap {
 // client reads it correctly.
 absl::Status CheckOffset(const KafkaPartition& partition, int64_t offset, int64_t wanted);
 
-// The broker has refused `wanted`, and said afterwards that it has `found`. OUT_OF_RANGE, and
-// `*lost` is set, if `wanted` is not in `found`. UNAVAILABLE if it is: the two answers come from
-// different leaders, and nothing is lost.
+// For a broker that has refused offset `wanted`, and then answered that it has the offsets `found`.
+// OUT_OF_RANGE, and `*lost` is set, if `wanted` is not in `found`. UNAVAILABLE if it is: the two
+// answers come from different leaders, and nothing is lost.
 absl::Status OffsetRefused(const KafkaPartition& partition, int64_t wanted,
                            const KafkaOffsetRange& found,
                            absl::optional<MessageSource::Lost>* lost);

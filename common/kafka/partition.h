@@ -35,8 +35,8 @@ struct MessageMark {
   uint64_t hash = 0;
 };
 
-// What tells a partition from one of the same name that was made anew: a message that it had, or,
-// where nobody has met one, its first offset then (-1: unknown).
+// Distinguishes a partition from one of the same name that was made later: by a message that it had
+// or, if no message was seen, by its first offset at that time (-1: unknown).
 struct PartitionAnchor {
   absl::optional<MessageMark> message;
   int64_t earliest = -1;

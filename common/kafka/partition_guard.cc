@@ -31,7 +31,7 @@ absl::Status CompareAnchor(const KafkaPartition& partition, const MessageMark& a
   if (look.latest >= 0 && look.latest <= anchor.offset) {
     return AnotherTopic(partition, anchor.offset);
   }
-  // Retention or compaction may have removed it since.
+  // Retention or compaction may have removed the anchor's message since.
   if (!look.first.has_value() || look.first->offset > anchor.offset) return absl::OkStatus();
   return look.first->hash == anchor.hash ? absl::OkStatus()
                                          : AnotherTopic(partition, anchor.offset);
@@ -76,8 +76,9 @@ PartitionGuard::~PartitionGuard() {
 void PartitionGuard::NoteRead(size_t index, const MessageMark& message) {
   MutexLock lock(&mutex_);
   Guarded& guarded = partitions_[index];
-  // Until the next look, messages after the anchor, or after the place before which there may be
-  // one, may be of another topic.
+  // The anchor is not replaced by a message that was read after the last look: the topic may have
+  // been made anew since then. Only the first message of a partition that is read from offset 0
+  // becomes the anchor at once.
   const bool is_first = !guarded.anchor.has_value() && guarded.start == 0;
   (is_first ? guarded.anchor : guarded.latest) = message;
 }

@@ -1,5 +1,5 @@
 // A PartitionGuard detects that a topic was deleted and made anew while it is read. Offsets then
-// begin anew, and a reader that continued at its own would silently miss the first messages.
+// begin anew, and a reader that continued at its old offset would silently miss the first messages.
 //
 // It remembers one message of each partition, its anchor: one that was read, or one from before the
 // place where reading begins. From time to time, and when there is reason to doubt, it reads the
@@ -14,7 +14,7 @@
 // each look leaves can be kept for a later reader.
 //
 // A topic that is made anew and filled with the same messages, at the same offsets, counts as the
-// same: no message is missed. A topic without news is not read again.
+// same: no message is missed. A topic without new messages is not looked at again.
 //
 // Thread-safe. The destructor waits for the look that is under way, at most as long as
 // KafkaClient's destructor and one query (kPartitionQueryMs). The free functions hold the code that
@@ -87,7 +87,7 @@ class PartitionGuard {
     KafkaPartition name;
     int64_t start = 0;
     absl::optional<MessageMark> anchor;
-    absl::optional<MessageMark> latest;  // that was read since
+    absl::optional<MessageMark> latest;  // the last one read after the anchor
     int64_t earliest = -1;               // without an anchor: as the looks have found it
     int64_t end = -1;                    // as it was told last
     int64_t looked_end = -2;             // what it was at the last look that had an answer

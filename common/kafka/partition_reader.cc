@@ -237,7 +237,7 @@ absl::Status PartitionReader::FindLost(Partition* partition) {
   }
   const absl::Status refused =
       OffsetRefused(partition->name, partition->next, {earliest, latest}, &partition->lost);
-  // If the topic was made anew, it may have been filled up to there between the two answers.
+  // If the topic was made anew, its messages may have reached this offset between the two answers.
   if (absl::IsUnavailable(refused)) RETURN_IF_ERROR(guard_->LookNow(partition->index));
   return refused;
 }
@@ -245,7 +245,8 @@ absl::Status PartitionReader::FindLost(Partition* partition) {
 void PartitionReader::RecordDemand(Partition* partition, size_t messages, size_t bytes) {
   double& mean = partition->mean_bytes;
   if (messages > 0) mean += (static_cast<double>(bytes) / static_cast<double>(messages) - mean) / 8;
-  // At the end there is nothing to fetch, and the broker answers by itself when there is.
+  // At the end of the partition there is nothing to fetch; the broker answers by itself when a
+  // message comes.
   if (partition->at_end) return;
   const double queued = mean * static_cast<double>(rd_kafka_queue_length(partition->queue.get()));
   if (queued < static_cast<double>(partition->queue_bytes) / 2) watch_->NoteLow();

@@ -1,7 +1,7 @@
 // A PartitionReader reads a fixed set of partitions side by side, each from an offset that the
-// caller gives and through a queue of its own. A partition that nobody reads fills its share of
-// queue_bytes (at least 64 KiB, and one answer of the broker on top), then waits, and holds up no
-// other.
+// caller gives and through a queue of its own. A partition whose messages nobody takes fills its
+// share of queue_bytes (at least 64 KiB, and one answer of the broker on top), then waits without
+// holding up the others.
 //
 // Every message that the broker has and a reader may see is given once, in the order of offsets.
 // Offsets without a message (compaction, aborted transactions, the marks of transactions) show as
@@ -13,14 +13,15 @@
 // its offsets continue without a gap.
 //
 // If a broker goes away, the reader warns once and waits for broker_wait_seconds. A thread of the
-// reader asks for the ends of the partitions. It does so every second, which tells the lag and that
-// the broker is there. While a queue that is read runs low it asks every 20 ms, because librdkafka
-// 2.0.2 would otherwise notice up to a second late that a queue that was full has room again.
+// reader asks for the ends of the partitions every second; the answers show the lag, and that the
+// broker is there. While a queue that is read runs low, the thread asks every 20 ms, because
+// librdkafka 2.0.2 would otherwise notice up to a second late that a queue that was full has room
+// again.
 //
 // Threads: Read and next_offset of one partition belong to one thread at a time; different threads
 // may read different partitions. Everything else is thread-safe. Only these block: Wait, the
 // destructor (KafkaClient's), and, for at most 10 s, a Read of an offset that the broker refuses,
-// because it asks which offsets are there. Batches must be destroyed before the reader.
+// because Read then asks which offsets are there. Batches must be destroyed before the reader.
 //
 // message_source.h documents the methods.
 //
@@ -80,7 +81,8 @@ class PartitionReader final : public MessageSource {
   // Makes the current Wait and all later ones return within a moment.
   void Stop();
 
-  // Whether it would detect by now that the topic is made anew. True about a second after Open.
+  // Whether the reader would by now detect that the topic is made anew. True about a second after
+  // Open.
   bool is_guarded(size_t index) const;
 
   // Messages that have arrived and are not read yet.

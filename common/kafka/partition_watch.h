@@ -34,9 +34,10 @@ class PartitionWatch {
   // How long brokers must say that there is no such partition before it counts as deleted.
   static constexpr int kMissingMs = 10000;
 
-  // Asks through `client`, which must outlive it. `wake` is called when status() has become an
-  // error or a partition is missing. Watches that share `outage` warn only once about a broker that
-  // is away. `guard` is told what the brokers report about partitions, and must outlive it.
+  // Asks through `client`, which must outlive this object. `wake` is called when status() has
+  // become an error or a partition is missing. Watches that share `outage` warn only once about a
+  // broker that is away. `guard` gets what the brokers report about partitions, and must outlive
+  // this object, too.
   PartitionWatch(KafkaClient* client, std::vector<KafkaPartition> partitions,
                  double broker_wait_seconds, Logger logger, std::shared_ptr<BrokerOutage> outage,
                  PartitionGuard* guard, std::function<void()> wake);

@@ -21,7 +21,8 @@ std::string NameOf(absl::string_view topic, int32_t partition) {
   return absl::StrCat(topic, "/", partition);
 }
 
-// A smaller message is not refused because of its size.
+// A value is not shortened below this size, because no broker refuses a smaller message for its
+// size.
 constexpr size_t kLeastShortened = 512;
 constexpr char kFullBytes[] = "full_bytes";
 
@@ -30,7 +31,7 @@ void AddFullBytes(size_t bytes, rd_kafka_headers_t* headers) {
   rd_kafka_header_add(headers, kFullBytes, -1, text.data(), static_cast<ssize_t>(text.size()));
 }
 
-// The headers of a message of whose value `sent` bytes are sent.
+// The headers of `message` if only the first `sent` bytes of its value are sent.
 rd_kafka_headers_t* HeadersOf(const KafkaProducer::Message& message, size_t sent) {
   const bool is_short = sent < message.value.size();
   if (message.headers.empty() && !is_short) return nullptr;

@@ -94,7 +94,8 @@ struct ConfDeleter {
 std::string Complaint(const std::string& name, const std::string& value) {
   const std::unique_ptr<rd_kafka_conf_t, ConfDeleter> conf(rd_kafka_conf_new());
   char text[512] = "";
-  // The value behind a reference is not known here, only whether the name exists.
+  // For a reference to a value (file: or env:), only the existence of the setting can be checked
+  // here.
   const bool reference = IsReference(value);
   const rd_kafka_conf_res_t result = rd_kafka_conf_set(
       conf.get(), name.c_str(), reference ? "" : value.c_str(), text, sizeof(text));
@@ -115,8 +116,8 @@ bool IsHostPort(absl::string_view broker) {
          port < 65536 && !absl::StrContains(broker, ',') && !absl::StrContains(broker, "://");
 }
 
-// Kafka's rule. Of other names librdkafka takes the bytes before a zero byte, or waits for a topic
-// that cannot exist.
+// Kafka's own rule for names. With other names librdkafka would use only the bytes before a zero
+// byte, or wait for a topic that cannot exist.
 void CheckTopicName(absl::string_view name, absl::string_view path, Problems* problems) {
   const bool is_legal = name.size() <= 249 && name != "." && name != ".." &&
                         std::all_of(name.begin(), name.end(), [](char c) {
@@ -193,7 +194,7 @@ void CheckKafkaSettings(const KafkaConfig& config, absl::string_view path, Probl
     if (const char* reason = ForcedReason(setting.name()); reason != nullptr) {
       problems->Add(at, absl::StrCat("must not be set: ", reason));
     } else if (IsSecret(setting.name()) && !IsReference(setting.value())) {
-      // The value is left out on purpose.
+      // The error does not show the value, because it is a secret.
       problems->Add(
           at, "is a secret: give it as file:PATH or env:NAME, because the run's log keeps the job");
     } else if (const std::string why = Complaint(setting.name(), setting.value()); !why.empty()) {

@@ -1,6 +1,6 @@
-// Learning rates and L2 for another batch size than the one that they were chosen for: the only
-// home of the rules of BatchScalingConfig. Roles get their effective values here; the job itself
-// keeps the values of the base batch.
+// Adapts learning rates and L2 to another batch size than the one for which they were chosen. The
+// rules of BatchScalingConfig are defined only here. Roles get their effective values from these
+// functions; the job itself keeps the values of the base batch.
 //
 // Thread-safe: functions of their arguments.
 

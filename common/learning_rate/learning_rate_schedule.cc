@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// How far `step` is from `start` on the way of `length` steps: 0 before, 1 after.
+// How much of the `length` steps after `start` is over at `step`: 0 before them, 1 after them.
 double Progress(int64_t step, double start, double length) {
   return std::clamp((static_cast<double>(step) - start) / length, 0.0, 1.0);
 }
@@ -44,7 +44,7 @@ double KindFactor(const LearningRateSchedule& schedule, int64_t step) {
   return 1;
 }
 
-// At the last step the factor is still above end_factor: if that is 0, no step is wasted.
+// At the last step the factor is still above end_factor, so that no step is wasted if that is 0.
 double CoolDownFactor(const LearningRateSchedule::CoolDown& cool_down, int64_t step) {
   const auto total = static_cast<double>(cool_down.total_steps());
   const double length = cool_down.share() * total;

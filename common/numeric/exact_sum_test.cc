@@ -38,7 +38,8 @@ TEST(ExactSumTest, GivesTheSameBitsInAnyOrderAndDividedAnyhow) {
     values.push_back(std::ldexp(mantissa * mantissa, static_cast<int>(random.Below(160)) - 80));
   }
   const double whole = SumOf(values);
-  // Plain addition gives different sums for these two orders, so this test could fail.
+  // Plain addition gives different sums for these two orders, so the test would notice an ExactSum
+  // that rounds.
   double forward = 0, backward = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     forward += values[i];

@@ -1,15 +1,15 @@
 // The steps of optimizers for one value: the gradient `g` moves the value `w` and its state. The
-// tables' optimizers, the CPU's dense optimizer and the kernels of devices include these formulas;
-// each has its own loop, and with it the choice of how a product that is added to something is
-// rounded (vectorize.h).
+// tables' optimizers, the CPU's dense optimizer and the kernels of devices include these formulas.
+// Each of them has its own loop, and so chooses how a product that is added to something is rounded
+// (vectorize.h).
 //
-// A formula is not here where one of the three computes it in another order: RMSProp, which passes
-// over its values several times to be vectorised, and FTRL.
+// RMSProp and FTRL are not here, because one of the three computes them in another order: RMSProp,
+// for example, passes over its values several times to be vectorised.
 //
-// Always inlined, for a call would not be vectorised and would take its rounding from here.
-// Constexpr, so that kernels may call them; templates, because clang refuses a constexpr function
-// whose root it cannot compute while it compiles. This header includes nothing, for kernels
-// include it.
+// The functions are always inlined, because a call would not be vectorised and would round as this
+// file is compiled, not as its caller is. They are constexpr so that kernels may call them, and
+// templates because clang rejects a constexpr function that takes a square root which it cannot
+// compute at compile time. This header includes nothing, because kernels include it.
 
 #ifndef SATRAP_COMMON_NUMERIC_OPTIMIZER_FORMULAS_H_
 #define SATRAP_COMMON_NUMERIC_OPTIMIZER_FORMULAS_H_
@@ -58,7 +58,7 @@ template <typename Float>
   w -= c.learning_rate * (m / c.correction1) / (Root(v / c.correction2) + c.epsilon);
 }
 
-// Loshchilov and Hutter 2019, Algorithm 2: the decay is no part of the gradient.
+// Loshchilov and Hutter 2019, Algorithm 2: the decay does not go into the gradient.
 template <typename Float>
 [[gnu::always_inline]] constexpr void AdamW(const AdamConstants& c, Float weight_decay, Float g,
                                             Float& w, Float& m, Float& v) {
@@ -83,7 +83,7 @@ template <typename Float>
   w += m;
 }
 
-// share: of the gradient that m takes, 1 - dampening
+// share: the part of the gradient that m takes, 1 - dampening
 template <typename Float>
 [[gnu::always_inline]] constexpr void MomentumRateOutside(Float learning_rate, Float mu,
                                                           Float share, Float g, Float& w,

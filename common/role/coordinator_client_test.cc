@@ -187,7 +187,7 @@ TEST_F(CoordinatorClientTest, AnErrorOfTheCoordinatorIsTheCallersAtOnce) {
 TEST_F(CoordinatorClientTest, AnAttemptThatWasLostIsRepeated) {
   StartServer();
   coordinator_.Answer(kFail, "");
-  // The last one is what a call gets whose coordinator goes down.
+  // The last error is what a call gets if its coordinator shuts down.
   coordinator_.Refuse({absl::UnavailableError("reset"), absl::DeadlineExceededError("late"),
                        absl::CancelledError("the other side has ended the call")});
   EXPECT_TRUE(Client().Fail(NN_WORKER, 0, absl::InternalError("x")).ok());

@@ -1,5 +1,6 @@
-// Checks what every process of a run needs from its machine before it begins. If it is missing,
-// gRPC and other libraries end the process by an assertion whose message does not name the cause.
+// Checks, before a process of a run begins, that the machine has what every such process needs.
+// Without that, gRPC and other libraries would end the process by an assertion whose message does
+// not name the cause.
 //
 // Thread-safe.
 

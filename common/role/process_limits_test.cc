@@ -37,7 +37,7 @@ TEST_F(ProcessLimitsTest, TheSoftLimitOfDescriptorsIsRaised) {
   EXPECT_GT(raised.rlim_cur, 32u);
 }
 
-// Ends its process, and needs one of its own because a hard limit cannot be raised again.
+// Needs a process of its own, because a hard limit cannot be raised again. Ends this process.
 void ExpectShort(rlim_t hard) {
   const rlimit few = {hard, hard};
   if (setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(2);

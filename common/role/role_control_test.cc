@@ -72,7 +72,7 @@ TEST_F(RoleRuntimeTest, AnAnswerThatIsNoMessageExits1) {
   EXPECT_TRUE(IsOf(Left(), NN_WORKER, 0));
 }
 
-// If it is from another run or generation, the role asks to be started again
+// A refusal by another run or generation is different: then the role asks to be started again
 // (role_runtime_test.cc).
 TEST_F(RoleRuntimeTest, AnyOtherRefusalOfAHeartbeatExits1) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
@@ -102,7 +102,7 @@ TEST_F(RoleRuntimeTest, AHeartbeatThatIsLostChangesNothing) {
               ::testing::ExitedWithCode(0), "");
 }
 
-// What still runs here is waited for, but not for ever.
+// The runtime waits for the body of a role to notice the end, but not for ever.
 TEST_F(RoleRuntimeTest, ARunThatHasFinishedEndsAProcessThatDoesNotNotice) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                 RETURN_IF_ERROR(runtime.Join());

@@ -43,7 +43,7 @@ struct RoleRuntime::Rep {
   // Ends the process without destructors, because other threads may be using anything. Logs
   // `message`, and leaves `ending` for whoever started the process.
   [[noreturn]] void ExitNow(int code, absl::string_view message, const Ending& ending);
-  // The same with an ending of this process whose text is `message`.
+  // As above, with an ending of this process for the reason `why`, whose text is `message`.
   [[noreturn]] void ExitNow(int code, Ending::Why why, absl::string_view message);
   // Returns false and does nothing if the run has finished: then peers end in any order, and calls
   // to them fail.

@@ -126,7 +126,8 @@ absl::Status RoleRuntime::Serve(absl::Span<const rpc::Method> methods, rpc::Hand
   options.envelope = rep_->envelope;
   options.name = rep_->name;
   options.memory = rep_->chunk_memory;
-  // As long as a sender waits for a sign of life, which is also how long a chunk may take.
+  // A transfer is kept for as long as a sender waits for a sign of life, plus the time of one
+  // chunk.
   const auto chunk_bytes = static_cast<size_t>(options.limits.max_message_bytes);
   options.deadline_us =
       (rpc::RpcTimeouts().silence_timeout_ms + rpc::RpcTimeouts::TransferMs(chunk_bytes)) * 1000;
@@ -238,7 +239,8 @@ int RunRole(Role role, int argc, char** argv,
     fprintf(stderr, "error: %s: %s\n", std::string(RoleName(role)).c_str(),
             std::string(status.message()).c_str());
     if (flags.ok()) LeaveEnding(flags->ending, FailureOf(role, flags->role_index, status));
-    // There is no coordinator, or it belongs to another generation: the next one may be right.
+    // There is no coordinator, or it belongs to another generation: a later start may find the
+    // right one.
     const Ending failure = FailureOf(role, 0, status);
     const bool again =
         absl::IsFailedPrecondition(status) || !NoRestartCures(failure, /*before=*/Ending());

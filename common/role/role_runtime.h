@@ -24,11 +24,12 @@
 // runtime's control thread, whatever other threads are doing, without destructors. So write a file
 // that must not be left half written under another name, and rename it. Exit codes:
 //   0       The coordinator says STOPPED; or the run had finished before this process joined it.
-//   1, 77   The coordinator says FAILED. It is first told of a failure given to failure_sink, and
-//           answers how the run ends. 1: by this process. 1: a process built from other sources.
-//   75, 76  The coordinator says RESTARTING. 75: by this process. 75: no answer from it for 8 s;
-//           a coordinator or peer of another run or generation; a coordinator that does not know
-//           this process.
+//   1, 77   The coordinator says FAILED. A failure given to failure_sink is first reported to it,
+//           and it answers how the run ends. 1 if this process failed first, or was built from
+//           other sources; else 77.
+//   75, 76  The coordinator says RESTARTING: 75 if this process failed first, else 76. Also 75: the
+//           coordinator gives no answer for 8 s or does not know this process; or it, or a peer,
+//           is of another run or generation.
 //
 // Signals. The first SIGTERM asks the coordinator to stop the run, and this process continues to
 // serve until the run has its last cut, or until stop_seconds and a little more have passed (75). A
@@ -129,8 +130,8 @@ class RoleRuntime {
   // The member's address (flags.advertise of its process). REQUIRES: after Join; the job has this
   // member
   std::string AddressOf(Role role, int index) const;
-  // A connection to a member, owned by the runtime. The first call's `allocator` is
-  // EndpointOptions'.
+  // A connection to a member, owned by the runtime. `allocator` is
+  // EndpointOptions.payload_allocator; only the first call for a member sets it.
   rpc::Channel* ChannelTo(Role role, int index, std::shared_ptr<BufferAllocator> allocator = {});
   // Only for LeaseSplit. For other calls use coordinator() and the methods of this class.
   rpc::Channel* coordinator_channel();

@@ -382,7 +382,7 @@ TEST_F(RoleRuntimeTest, DealtPartitionsComeAgainUntilTheyAreKnown) {
                     [&](HeartbeatRequest* request) { request->set_known_partitions(known); });
                 runtime.SetDealtSink([&](const DealtPartition& dealt) {
                   if (dealt.loader() != 1 || dealt.split() != (calls % 2 == 0 ? 2 : 3)) abort();
-                  // This loader loses the first answer.
+                  // The first answer counts as lost: this loader does not report it as known.
                   if (++calls > 2) ++known;
                 });
                 coordinator.Deal({2, 3});

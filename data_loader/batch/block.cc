@@ -50,7 +50,7 @@ void OrderBySlots(absl::Span<const uint32_t> order, absl::Span<const Position> p
                   Block* block) {
   const size_t rows = places.size();
   CHECK(rows == block->records.rows()) << rows << " places";
-  // Row r is the first one of slot s or a later one if r >= first_row[s].
+  // The rows of slot s are [first_row[s], first_row[s + 1]).
   std::vector<uint32_t> first_row(order.size() + 1, 0);
   for (const Position& place : places) ++first_row[place.slot + 1];
   for (size_t slot = 0; slot < order.size(); ++slot) first_row[slot + 1] += first_row[slot];

@@ -24,12 +24,13 @@ struct FileBlockOptions {
   const RecordFilter* filter = nullptr;
   Parser* parser = nullptr;
   ReadProgress* progress = nullptr;
-  // False when the file was read before: then bad records, empty lines and comments were counted
-  // that time, and are skipped silently.
+  // False when the file was read before: its bad records, empty lines and comments were counted
+  // then, and are now skipped silently.
   bool report_bad = true;
   // Bad lines of a block whose first record is consumed were reported before.
   SplitConsumption consumed;
-  // Refuses some of the records that parse, which then are bad. Null: refuses none.
+  // Refuses records that can be parsed but not used by the job; they count as bad. Null: refuses
+  // none.
   const RecordCheck* check = nullptr;
   ValueWatch* watch = nullptr;  // is told of refused records that are reported; may be null
 };

@@ -131,7 +131,8 @@ void ParsedPartSource::Rep::Finished(size_t index, const absl::StatusOr<BatchMak
       maker.state = State::kEnded;
     }
   }
-  // Both run callbacks, perhaps at once and on this thread, so the lock is released first.
+  // Both calls below run callbacks, perhaps at once and on this thread, so the lock is released
+  // first.
   if (needs_split) {
     AskForSplit(index, of_epoch);
   } else {

@@ -175,7 +175,7 @@ bool PartEncoder::MissesLabels(const Rows& rows) const {
   return false;
 }
 
-// A missing label is sent as 0, which no reader of the mask looks at.
+// A missing label is sent as 0, which readers ignore because of the mask.
 void PartEncoder::FillLabels(const Rows& rows, absl::Span<float> labels,
                              absl::Span<uint8_t> mask) const {
   size_t at = 0;

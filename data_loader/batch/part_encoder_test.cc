@@ -169,7 +169,7 @@ TEST(PartEncoderTest, TilesDoNotShowInLongParts) {
   for (uint64_t i = 0; i < 150; ++i) EXPECT_EQ(ids[i], i % 3 == 2 ? kMissingId : 100 + i);
 }
 
-// Records with two labels; the second of every third is missing.
+// Records with two labels. With `missing`, every third record lacks the second label.
 Part EncodeTwoLabels(bool missing) {
   DataConfig data;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(

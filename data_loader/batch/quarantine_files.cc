@@ -77,7 +77,7 @@ absl::Status AddPair(const std::string& path, size_t pair, const Ledger* ledger,
     const std::vector<absl::string_view> fields =
         absl::StrSplit(absl::string_view(place).substr(0, place.size() - 1), '\t');
     uint64_t block;
-    // Skip what a loss of power has torn.
+    // Skip lines that a power failure has left incomplete.
     if (fields.size() != kFields || !absl::SimpleAtoi(fields[kSplit], &line.split) ||
         !absl::SimpleAtoi(fields[kOffset], &line.offset) ||
         !absl::SimpleAtoi(fields[kLine], &line.number) ||

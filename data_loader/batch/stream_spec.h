@@ -1,5 +1,5 @@
 // A StreamSpec is what the batch makers of one stream share: the job, its splits, and how records
-// are read, filtered, shuffled and encoded. CutBatch makes the parts of a batch by it.
+// are read, filtered, shuffled and encoded. CutBatch uses it to make the parts of a batch.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_STREAM_SPEC_H_
 #define SATRAP_DATA_LOADER_BATCH_STREAM_SPEC_H_

@@ -53,7 +53,7 @@ class ItemIds {
     }
   }
 
-  // False if the text is no id.
+  // False if the text is not an id.
   bool Find(absl::string_view text, uint64_t* id) const {
     if (are_numbers_) return absl::SimpleAtoi(text, id);
     if (vocabulary_.empty()) {
@@ -78,7 +78,8 @@ FileIdentity IdentityOf(const CandidateList& list) {
   return identity;
 }
 
-// The description lies beside the lists of files, because a run must not exchange the list either.
+// The description lies beside the lists of files, because a run must keep its list of candidates as
+// it keeps those.
 std::string IdentityPath(const JobConfig& job) { return job.run_dir() + "/splits/candidates"; }
 
 absl::Status WriteIdentity(const JobConfig& job, const FileIdentity& identity) {

@@ -20,17 +20,17 @@
 namespace satrap {
 
 // The items of a file with one item per line: the item as in the data, then, after a tab, its
-// count. Sorted by falling count; items of equal count, or without counts, keep the order of the
+// count. Sorted by decreasing count; items of equal count, or without counts, keep the order of the
 // file. An item becomes the id that the feature makes of it (docs/formats.md, "Candidate list").
-// Errors name file and line: INVALID_ARGUMENT for a count that is no whole number, an item that
-// occurs twice or is no id of the feature, counts on some lines only, or no counts where
+// Errors name file and line: INVALID_ARGUMENT for a count that is not a whole number, an item that
+// occurs twice or is not an id of the feature, counts on only some of the lines, or no counts where
 // FIXED_UNIGRAM needs them; RESOURCE_EXHAUSTED for more than `most_items`. REQUIRES: a validated
 // job with model.candidates
 absl::StatusOr<CandidateList> ReadItemFile(const JobConfig& job, const std::string& path,
                                            size_t most_items = kMostListedItems);
 
-// Counts the items of all records of a stream, sorted by falling count, then by id. Bad records are
-// left out, as they are in training. Fails as reading does; RESOURCE_EXHAUSTED as above.
+// Counts the items of all records of a stream, sorted by decreasing count, then by id. Bad records
+// are left out, as they are in training. Fails as reading does; RESOURCE_EXHAUSTED as above.
 absl::StatusOr<CandidateList> CountItems(const StreamSpec& train,
                                          size_t most_items = kMostListedItems);
 

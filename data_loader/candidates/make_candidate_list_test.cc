@@ -105,7 +105,7 @@ TEST_F(MakeCandidateListTest, CountsTheGoodRecordsOfTheTrainStream) {
   dir_.Write("train.tsv", "u\tant\t1\nu\tbee\t0\nv\tbee\t1\nu\tcat\tbad\nw\tant\t1\nw\tdog\t1\n");
   const auto list = Count();
   ASSERT_TRUE(list.ok()) << list.status();
-  // The list is sorted by falling count, then by id.
+  // The list is sorted by decreasing count, then by id.
   const uint64_t ant = StringId("ant"), bee = StringId("bee");
   EXPECT_EQ(list->ids,
             (std::vector<uint64_t>{std::min(ant, bee), std::max(ant, bee), StringId("dog")}));

@@ -64,15 +64,15 @@ std::string FirstLabels::ValuesText(const Seen& seen) {
   return absl::StrJoin(shown, ", ");
 }
 
-// What to do.
+// The advice at the end of the error.
 std::string FirstLabels::Cure(const LabelTargets& targets, const Seen& seen) {
   if (targets.loss == TaskConfig::SOFTMAX_CROSS_ENTROPY) {
     return "Number the classes from 0, list their strings as the column's vocabulary, or give the "
            "output of the model as many values as there are classes";
   }
   if (targets.loss == TaskConfig::MSE) return "Scale the labels";
-  // Of two values the larger one is meant by "yes"; of others nothing is known, and -1 and 1 are
-  // usual.
+  // Of two values the larger one probably means "yes". Otherwise nothing is known, so the advice
+  // shows the usual -1 and 1.
   const bool two = seen.values.size() == 2;
   const float negative = two ? seen.values.begin()->first : -1;
   const float positive = two ? seen.values.rbegin()->first : 1;

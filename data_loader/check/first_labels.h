@@ -1,6 +1,7 @@
-// The first labels that a loader reads for a run that begins from nothing. Labels that no loss of
-// the job takes make bad records, but -1/1 and 1/5 have 1 in common with 0/1: half of such records
-// would be good ones, and what they teach alone is "all positive". So such a run ends at once.
+// The first labels that a loader reads for a run that begins from nothing. A label that no loss of
+// the job takes makes its record bad. But labels of -1 and 1, or of 1 and 5, share the 1 with 0 and
+// 1: half of the records would be good, and from those alone the model would learn "all positive".
+// So a run with such labels ends at once.
 //
 // Thread-safe.
 
@@ -25,14 +26,14 @@ class FirstLabels {
 
   explicit FirstLabels(std::vector<LabelTargets> targets);
 
-  // Takes the labels of a record, one for each LABEL column; NaN is unknown. What comes after
-  // kRecords is not looked at.
+  // Takes the labels of a record, one for each LABEL column; NaN is unknown. Ignores all records
+  // after the first kRecords.
   void Add(const float* labels);
-  // Whether it has all records that it looks at.
+  // Whether it has all the records that it considers.
   bool full() const { return full_.load(std::memory_order_relaxed); }
 
-  // INVALID_ARGUMENT if more than 1 % of the known labels of a column, and more than one, are none
-  // that its losses take: the message names the column, the values and what to do.
+  // INVALID_ARGUMENT if the losses of a column refuse more than 1 % of its known labels, and more
+  // than one label: the message names the column, the values and what to do.
   absl::Status Check() const;
   // As Check, while more of the kRecords may come: an error as soon as so many labels are refused
   // that Check will fail whatever follows.

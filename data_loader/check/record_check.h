@@ -1,12 +1,12 @@
-// A RecordCheck says which parsed records the job's losses and network cannot take: a label that is
-// no target of its loss, or a number beyond 1e15 after its transform. Such a record is bad, like
-// one that does not parse (docs/formats.md, "Bad records, everywhere"), so that no record ends a
-// run.
+// A RecordCheck says which parsed records the job's losses and network cannot take: those with a
+// label that its loss does not take, or with a number beyond 1e15 after its transform. Such a
+// record is bad, like one that does not parse (docs/formats.md, "Bad records, everywhere"), so that
+// no record ends a run.
 //
 // A run of files that began before this check existed (data.record_rules 0) continues without it,
 // because its ledger counts the records that were good then. For the same reason the check depends
-// on nothing that may change while a run lasts. A record to predict needs no label that a loss
-// takes.
+// on nothing that may change while a run lasts. Records to predict are not checked for their
+// labels.
 //
 // Thread-safe: const.
 

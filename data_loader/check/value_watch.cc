@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostSampled = 8192;
 constexpr uint64_t kFirstJudged = 65536;
-// The 99.9th percentile of fewer numbers would be the largest one.
+// Columns with fewer numbers are not judged: their 99.9th percentile would be the largest number.
 constexpr size_t kLeastJudged = 1000;
 constexpr double kFar = 1000;
 
@@ -102,7 +102,7 @@ void ValueWatch::TakeSample(const RecordBlock& records) {
     for (Column& column : columns_) column.sample.push_back(ValueOf(column, records, row));
     row += stride_;
     if (columns_[0].sample.size() < kMostSampled) continue;
-    // Every second one stays, and from here on only every second record is taken.
+    // Keeps every second value, and from here on takes only half as many records.
     for (Column& column : columns_) {
       for (size_t i = 0; i < kMostSampled / 2; ++i) column.sample[i] = column.sample[2 * i];
       column.sample.resize(kMostSampled / 2);

@@ -2,14 +2,14 @@
 // worker, epoch after epoch. It is the loader's half of the rules in docs/consistency.md:
 //
 //   - The worker of a part is chosen before the first attempt and kept. In an ordered stream it is
-//     WorkerOfPart; in an unordered one it is the worker with the fewest parts that it was sent and
-//     has not accepted yet. A worker whose queue is full does not answer, so it holds at most its
-//     share of the open parts, max_open_parts / workers rounded up, and the others receive all the
-//     rest. The stream stops only while full workers hold all open parts.
+//     WorkerOfPart; in an unordered one it is the worker with the fewest parts that were sent to it
+//     and are not accepted yet. A worker whose queue is full does not answer, so it holds at most
+//     its share of the open parts, max_open_parts / workers rounded up, and the others receive all
+//     the rest. The stream stops only while full workers hold all open parts.
 //   - In an ordered stream the next part of a (lane, part) is sent when the one before it was
 //     accepted.
-//   - When every part of an epoch was accepted, each worker is told so by a PutBatch without a
-//     part. When all of them have answered, the next epoch begins.
+//   - When every part of an epoch was accepted, each worker gets a PutBatch without a part, which
+//     says so. When all of them have answered, the next epoch begins.
 //
 // Thread-safe. Sources and channels may call back on any thread, even after the sender is gone.
 

@@ -10,8 +10,8 @@ namespace {
 
 // One wait for acknowledgements, so that a broker that is away does not hold the loader's thread.
 constexpr absl::Duration kFlushSlice = absl::Milliseconds(50);
-// The broker refuses a batch as a whole. In small batches a large record takes few small ones
-// along, and most topics accept this size.
+// The broker refuses a batch as a whole. In a small batch, a record that is too large takes few
+// others with it. Most topics accept this size.
 constexpr char kBatchBytes[] = "16384";
 
 absl::Status InTopic(const std::string& topic, const absl::Status& status) {

@@ -127,8 +127,8 @@ absl::Status MessageMaker::Begin(absl::string_view line) {
   }
   if (time_ < 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string text, Field(line, time_));
-  // The broker would give a message without a time that of its writing; a negative one means
-  // nothing.
+  // A missing or negative time is refused: the broker would replace a missing time by that of
+  // writing, and a negative one has no meaning.
   if (!ParseTime(absl::StripAsciiWhitespace(text), options_.time_unit_ms, &open_.time_ms) ||
       open_.time_ms <= 0) {
     return absl::InvalidArgumentError(

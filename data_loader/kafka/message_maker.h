@@ -52,8 +52,8 @@ class MessageMaker {
 
   // Adds one line, without its end. True if `*message` is now complete: key and time are those of
   // its first line. Empty lines are left out, and so are comments if Records are made.
-  // INVALID_ARGUMENT for a line without the key or time column, and for one that is no good record
-  // if Records are made.
+  // INVALID_ARGUMENT for a line without the key or time column and, if Records are made, for one
+  // that is not a good record.
   absl::StatusOr<bool> Add(absl::string_view line, Message* message);
   // Completes a message that is not full; false if no line waits.
   bool Finish(Message* message);

@@ -85,7 +85,7 @@ absl::Status PartitionBlocks::CheckLast(const MessageBatch& batch, size_t i) {
   const uint64_t offset = static_cast<uint64_t>(batch.offset(i));
   if (offset < last_consumed_->offset) return absl::OkStatus();
   const Ledger::LastMessage last = *std::exchange(last_consumed_, absl::nullopt);
-  // Compaction may have removed it since.
+  // Compaction may have removed the last consumed message since.
   if (offset > last.offset || Xxh64(batch.value(i)) == last.hash) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(name_, ", offset ", offset,
@@ -187,7 +187,8 @@ PartitionBlocks::Closed PartitionBlocks::Close() {
   end_ = std::min(end_, reached_);
   Closed closed{std::exchange(block_, nullptr), first_, end_};
   if (closed.block == nullptr && known_) {
-    // The next part carries what is left of it as a rider, which is made from the block.
+    // The block has no messages left, but what is left of its slots goes with the next part, as a
+    // rider, which is made from a block.
     closed.block = options_.new_block();
     closed.block->records.Clear();
     closed.block->bad_records = 0;

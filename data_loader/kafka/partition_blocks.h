@@ -48,8 +48,8 @@ class PartitionBlocks {
     // False in epochs and streams that do not count bad records and empty messages.
     bool counts_bad = true;
     MessageParser* parser = nullptr;  // outlives the object
-    // Sees the records of the first epoch or pass, and is told of refused records that are
-    // reported. May be null; must outlive the object.
+    // Sees the records of the first epoch or pass, and gets the refused records that are reported.
+    // May be null; must outlive the object.
     ValueWatch* watch = nullptr;
     // Gets the bad records of blocks that are made for the first time. An error ends Take.
     std::function<absl::Status(const BadLine&)> report;
@@ -60,7 +60,7 @@ class PartitionBlocks {
 
   // Where a source must begin: at or before the first offset that is not consumed.
   uint64_t read_from() const;
-  // No offset is left. Never true of a partition without an end.
+  // Whether no offset is left. Never true of a partition without an end.
   bool finished() const { return finished_; }
   // The first offset of the block under way. REQUIRES: !finished()
   uint64_t block_first() const { return first_; }
@@ -82,12 +82,13 @@ class PartitionBlocks {
   // FAILED_PRECONDITION, naming partition and offset, if a consumed message has been replaced by
   // another. Otherwise fails as `report` does.
   absl::StatusOr<size_t> Take(const MessageBatch& batch, size_t i);
-  // Offsets below `next` that were not taken hold no message.
+  // Tells the object that offsets below `next` that were not taken hold no message.
   void Reach(uint64_t next);
 
-  // All offsets of the block under way are known.
+  // Whether all offsets of the block under way are known.
   bool complete() const { return !finished_ && reached_ >= end_; }
-  // Some offset of the block under way is known, and its end does not come from an earlier life.
+  // Whether some offset of the block under way is known, and its end does not come from an earlier
+  // life.
   bool may_close_early() const { return !finished_ && !known_ && reached_ > first_; }
   bool has_begun() const { return !finished_ && reached_ > first_; }
 

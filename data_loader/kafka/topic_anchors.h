@@ -1,8 +1,8 @@
 // The anchors of the topic partitions that the loaders of a run read (common/kafka/partition.h),
-// kept in the run's folder: a topic that was deleted and made anew while the run stood still is
-// found out when it goes on, also where nothing was trained yet. An anchor moves on only after a
-// look that has found the topic to be the same. So a run does not go on from a cut that was taken
-// between the end of the old topic and the look that would have told it, either.
+// kept in the run's folder. With them a run that continues detects a topic that was deleted and
+// made anew while the run stood still, even if nothing of it was trained yet. An anchor moves on
+// only after a look that has found the topic to be the same. So a run does not continue either from
+// a cut that was taken after the old topic was gone but before a look detected that.
 //
 // Thread-safe. Open and Keep wait for the disk. Of does not, whatever another thread does.
 
@@ -33,7 +33,7 @@ class TopicAnchors {
                                                             Logger logger,
                                                             FileSystem* disk = DiskFileSystem());
 
-  // Absent: none is known.
+  // The partition's anchor; absent if none is known.
   absl::optional<PartitionAnchor> Of(const KafkaPartition& partition) const;
 
   // Takes the anchors of a look and writes this loader's file, if something is new. What the file

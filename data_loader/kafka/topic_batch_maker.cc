@@ -398,7 +398,7 @@ class TopicBatchMaker final : public BatchMaker {
     if (max_wait_ms_ == 0) return false;
     if (!cutter_.empty() && now_ms - pending_since_ms_ >= max_wait_ms_) return true;
     if (!spec_.ordered || now_ms - emitted_ms_ < max_wait_ms_) return false;
-    // A lane with messages is about to close their block.
+    // A lane that has messages need not hurry: it is about to close the block that holds them.
     return std::none_of(partitions_.begin(), partitions_.end(),
                         [](const auto& partition) { return partition->blocks->may_close_early(); });
   }
@@ -421,7 +421,7 @@ class TopicBatchMaker final : public BatchMaker {
       options_.feed->WaitForMore(known, limit);
       return false;
     }
-    // Every source is looked at at least once. The limit is for all of them together.
+    // Every source is polled at least once. The limit is for all of them together.
     bool any = false;
     for (const auto& [source, indices] : waits) {
       any = source->Wait(indices,

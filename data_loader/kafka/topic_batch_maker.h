@@ -6,8 +6,8 @@
 // finished one drops out: the order of a lane's records is a function of the topics alone.
 // Otherwise a block that is not full is closed once its partition is read to its end and its first
 // message has waited max_wait_ms, or ten times as long while the broker has more, and a batch that
-// is not full is made then. A lane that has nothing for so long makes a batch of zero samples:
-// without it neither a cut nor a stop could come.
+// is not full is made then. A lane that has had nothing for that long makes a batch of zero
+// samples: without it neither a cut nor a stop could come.
 //
 // Back-pressure: messages are read only within MakeBatch.
 //

@@ -50,7 +50,8 @@ class TopicProgress {
   void AddLost(uint64_t messages);
   void AddOpenBlocks(int64_t blocks);
 
-  // Records with a time below this are late. The least number if there is no watermark.
+  // Records with a time below this are late. Without a watermark it is the least int64, so that
+  // none is late.
   int64_t LateBelow() const;
 
   // Fills in partitions, late_records, lost_messages and watermark_ms. `wall_ms` is since 1970.
@@ -78,8 +79,8 @@ class TopicProgress {
     absl::optional<int64_t> caught_up_ms;  // when there was last nothing left to read
   };
   absl::optional<int64_t> Watermark() const REQUIRES(mutex_);
-  // The time, since 1970, since when messages may have waited; none is older. Absent: nothing is
-  // known.
+  // The time (since 1970) since which messages may have waited: no message has waited longer.
+  // Absent: nothing is known.
   static absl::optional<int64_t> WaitsSince(const Partition& partition, int64_t now_ms,
                                             int64_t wall_ms);
 

@@ -48,13 +48,13 @@ struct TopicStream {
   // Some partition of the stream never ends, so the stream has one epoch and may grow.
   bool endless = false;
   std::unique_ptr<DeadLetterSink> dead_letters;  // null: bad records go to the quarantine files
-  // Those of a train stream whose run begins from nothing; else null. What the loader has read is
-  // judged before a block of it can be sent.
+  // The first labels, in a train stream whose run begins from nothing; else null. They are checked
+  // before any block that was read can be sent.
   std::unique_ptr<FirstLabels> first_labels;
   TopicProgress progress;
 
-  // Nothing of a block is trained before the labels that were read with it are known to be such as
-  // the losses take.
+  // An error if the losses do not take the labels that were read so far. Call before a block is
+  // sent, so that nothing is trained with such labels.
   absl::Status CheckFirstLabels() const {
     return first_labels == nullptr ? absl::OkStatus() : first_labels->CheckSoFar();
   }

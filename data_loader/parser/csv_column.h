@@ -58,7 +58,7 @@ std::string BadNumeric(const CsvColumn& column, absl::string_view field);
 std::string BadLabel(const CsvColumn& column, absl::string_view field);
 std::string BadWeight(const CsvColumn& column, absl::string_view field);
 std::string BadTime(const CsvColumn& column, absl::string_view field);
-// For an element of a list whose ids have values: it has none, or `value` is no number.
+// For an element of a list whose ids have values: it has none, or `value` is not a number.
 std::string NoValue(const CsvColumn& column, absl::string_view element);
 std::string BadValue(const CsvColumn& column, absl::string_view value);
 

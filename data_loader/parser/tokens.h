@@ -35,10 +35,11 @@ class TokenLabels {
   TokenLabels(std::string format, bool numeric_label,
               const google::protobuf::RepeatedField<float>& classes, RecordRules rules);
 
-  // False, with *label unspecified, if the token is no label.
+  // False, with *label unspecified, if the token is not a label.
   bool Read(absl::string_view token, float* label) const;
 
-  // The reason (Parser::Bad) why `token` is no label; empty: the line has no token.
+  // The reason (Parser::Bad) why `token` is not a label; if `token` is empty, that the line has no
+  // token.
   std::string BadLabel(absl::string_view token) const;
 
  private:

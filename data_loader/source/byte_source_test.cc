@@ -167,7 +167,7 @@ TEST(ByteSourceTest, WhateverBytesFollowTheFirstOnesReadingEnds) {
   TempDir dir;
   for (const Format& format : kFormats) {
     const std::string whole = format.compress("a,1\n");
-    // Bytes that are no member, after one.
+    // A whole member, followed by bytes that are not another one.
     const auto got = ReadAll(dir.Write("tail", whole + "garbage"), format.compression, 100);
     EXPECT_EQ(got.status().code(), absl::StatusCode::kDataLoss) << format.name;
     for (size_t i = 0; i < whole.size(); ++i) {

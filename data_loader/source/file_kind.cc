@@ -112,7 +112,8 @@ absl::Status CheckIsReadable(Bytes head, absl::optional<Bytes> tail, const std::
 Compression CompressionOf(Bytes head) {
   if (absl::StartsWith(head, "\x1f\x8b")) return Compression::kGzip;
   if (absl::StartsWith(head, "\x28\xb5\x2f\xfd")) return Compression::kZstd;
-  // A skippable frame, of which there are 16 kinds, as pzstd writes before the first frame of text.
+  // A skippable frame, which has one of 16 magic numbers. pzstd writes one before the first frame
+  // of text.
   if (head.size() >= 4 && (head[0] & 0xf0) == 0x50 && head.substr(1, 3) == "\x2a\x4d\x18") {
     return Compression::kZstd;
   }

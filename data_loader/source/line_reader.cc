@@ -14,7 +14,8 @@ namespace {
 constexpr size_t kChunkBytes = 256 << 10;
 constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// Bytes of a line or record without its end, given those before its newline.
+// The number of bytes of a line or record without its line end, given `size`, the number before its
+// newline: a "\r" before the newline belongs to the line end.
 size_t TextBytes(const char* from, size_t size, bool newline) {
   return newline && size > 0 && from[size - 1] == '\r' ? size - 1 : size;
 }

@@ -210,7 +210,7 @@ TEST(MultilineTest, QuotesThatAreNeverClosedTakeOneLineOnly) {
   EXPECT_EQ(RecordsOf(dir.Write("a", "1,\"a\r\n2,b\n3,c")), (Lines{"1,\"a", "2,b", "3,c"}));
   EXPECT_EQ(RecordsOf(dir.Write("b", "1,b\n2,\"a\n")), (Lines{"1,b", "2,\"a"}));
   EXPECT_EQ(RecordsOf(dir.Write("c", "1,b\n2,\"")), (Lines{"1,b", "2,\""}));
-  // They take only their first line even if the file continues for long.
+  // Such a record takes only its first line, even if the file continues for long.
   Lines expected = {"1,\"a"};
   for (int i = 0; i < 200000; ++i) expected.push_back("0,12345678");
   std::string text;

@@ -1,11 +1,11 @@
 // The files of a run are fixed when it begins: their order, their sizes and what they hold. Every
 // loader lists them (ListRunFiles), and the coordinator gives all of them the first list of the
 // run, in later generations too. A loader reads exactly those files, and CheckRunFiles refuses one
-// that has changed, because positions and the ledger of a run mean records of these files.
+// that has changed, because positions and the ledger of a run refer to the records of these files.
 //
 // A file may grow: what was appended is not read in this run. So the hash of a file covers its
 // first 64 KiB and the 64 KiB before the size that it had when the run began. A change in between
-// that keeps the size goes unnoticed. New files that match a glob are no part of the run.
+// that keeps the size goes unnoticed. New files that match a glob do not become part of the run.
 //
 // Thread-safe: functions of their arguments and of the disk. Calls wait for the disk.
 

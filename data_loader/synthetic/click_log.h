@@ -1,6 +1,7 @@
 // A ClickLog makes the records of the synthetic format: Zipf ids, uniform numerics, and labels
 // drawn from a planted model, so that their true probabilities are known. Record i of a stream is a
-// function of (SyntheticFormat, stream, i). docs/formats.md, "Synthetic click log", states the law.
+// function of (SyntheticFormat, stream, i). docs/formats.md, "Synthetic click log", gives the
+// formulas.
 //
 // Immutable after construction: thread-safe.
 

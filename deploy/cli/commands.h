@@ -20,7 +20,7 @@ namespace satrap {
 void IgnoreSignalsOfWrites();
 
 int TrainCommand(const CommandCall& call);
-// Nothing for `demo --kafka`, which is KafkaDemoCommand.
+// Returns nothing for `demo --kafka`, which is for KafkaDemoCommand.
 absl::optional<int> DemoCommand(const CommandCall& call);
 int ValidateCommand(const CommandCall& call);
 int EvaluateCommand(const CommandCall& call);

@@ -34,7 +34,7 @@ int64_t DenseParametersOf(const std::string& name) {
 TEST(JobModelsTest, EveryJobHasAModelThatFits) {
   EXPECT_GE(JobPaths().size(), 22u);
   for (const std::string& path : JobPaths()) {
-    // A model that retrieves by products of embeddings alone has none.
+    // A model that retrieves by products of embeddings alone has no dense parameters.
     EXPECT_GE(DenseParametersOf(std::filesystem::path(path).stem().string()), 0) << path;
   }
 }

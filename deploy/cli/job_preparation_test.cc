@@ -90,7 +90,7 @@ TEST_F(CheckOutputsTest, TheFilesOfAJobThatDoesNotSayWhereTheyAreLieBesideIt) {
               testing::AllOf(HasSubstr(dir_ + "/train.csv"), HasSubstr("--set data_root=DIR")));
 }
 
-// `validate` prints it, and so need not rehearse again.
+// `validate` prints the need that PrepareJob returns, so it does not have to rehearse again.
 TEST(PrepareJobTest, SaysWhatTheDeviceMustHold) {
   const std::string path = ::testing::TempDir() + "device_need_job.textproto";
   std::ofstream(path) << R"(

@@ -70,13 +70,13 @@ absl::StatusOr<StatusAnswer> RunConnection::Fulfil(WishRequest request, Fulfille
         case FINISHED:
           return absl::FailedPreconditionError("the run has finished");
         case STOPPED:
-          // Perhaps because of this request, whose answer was lost.
+          // The run may have stopped because of this request, whose answer was lost.
           if (request.kind() == WishRequest::STOP) return status;
           return absl::FailedPreconditionError("the run has been stopped");
         case RESTARTING:
         case STARTING:
-          // There is nothing to cut, but a run may be stopped all the same: before it has begun,
-          // and by its launcher between two generations.
+          // A cut is impossible here, but a stop is not: the coordinator takes it before the run
+          // has begun, and the launcher between two generations.
           if (request.kind() != WishRequest::STOP) break;
           [[fallthrough]];
         case RUNNING:

@@ -156,7 +156,8 @@ TEST_F(CoordinatorEndingTest, AShortageAfterAllWereReadyIsNotTheSecondTime) {
   RegisterAll();
   *failed.mutable_envelope() = ThisRun();
   EXPECT_EQ(Call<FailAnswer>(kFail, failed)->state(), RESTARTING);
-  // A resume is no restart: whoever makes it may have given the process what it lacked.
+  // A resume does not count as a restart: whoever makes it may have given the process what it
+  // lacked.
   Resume();
   RegisterAll();
   *failed.mutable_envelope() = ThisRun();

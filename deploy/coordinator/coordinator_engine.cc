@@ -227,7 +227,7 @@ absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& reque
   failure.set_advice(request.ending().advice());
   failure.set_kind(request.ending().kind());
   end.EndBy(std::move(failure));
-  // It exits now, so nobody must wait to tell it.
+  // The member that has failed exits now, so the coordinator need not wait to tell it of the end.
   members.SetTold(request.role(), request.index());
   return end.Told();
 }

@@ -30,7 +30,7 @@
 //
 // The log is compacted (RunLog::Compact) after a commit, when it has grown by `compact_after`.
 //
-// Topics: run_topics.h says what it does about them.
+// What the engine does about topics is in topics/run_topics.h.
 //
 // Everything else is in memory and ends with the generation. File work runs on `disk_executor`, one
 // task at a time, never under the lock that the other calls need. A task that has not returned for
@@ -64,9 +64,9 @@ struct CoordinatorTimeouts {
   // All members must have been heard from by then. There is no time limit for being ready: a member
   // that loads for long shows by its heartbeats that it lives.
   int64_t start_timeout_ms = 600000;
-  // How often it looks whether another coordinator has begun a later generation.
+  // How often the engine checks whether another coordinator has begun a later generation.
   int64_t log_period_ms = 3000;
-  // How often it looks for partitions that were added to the topics of a run without end.
+  // How often the engine looks for partitions that were added to the topics of a run without end.
   int64_t partitions_period_ms = 10000;
   // Pause before a broker that is away is asked again.
   int64_t broker_pause_ms = 1000;

@@ -65,7 +65,7 @@ void CoordinatorFixture::BeginNewRun() {
 }
 
 void CoordinatorFixture::Supersede(const std::string& cut) {
-  // The entry alone: it is all that the engine under test sees of another coordinator.
+  // Appends the entry alone: it is all that the engine under test can see of another coordinator.
   RunLog other = Log();
   RunLogEntry next;
   next.mutable_generation()->set_generation(generation_ + 1);
@@ -108,7 +108,7 @@ std::string CoordinatorFixture::MemberAddress(Role role, int index) {
 }
 
 void CoordinatorFixture::RegisterAll() {
-  // As many as the constructor's job has. A test that changes the numbers registers members by
+  // Registers the members of the constructor's job. A test with other numbers registers its members
   // itself.
   EXPECT_TRUE(Register(DATA_LOADER, 0).ok());
   EXPECT_TRUE(Register(EMBEDDING_WORKER, 0).ok());
@@ -179,7 +179,7 @@ FailAnswer CoordinatorFixture::Fail(Role role, int index, const std::string& rea
 }
 
 FailAnswer CoordinatorFixture::FailMeanwhile(absl::StatusCode code) {
-  // Not Call, which would run the file work that this call interrupts.
+  // Call would run the file work that this call interrupts, so it cannot be used here.
   absl::StatusOr<FailAnswer> told = absl::UnknownError("");
   Send(kFail, FailOf(NN_WORKER, 0, "the peer is away", code), &told);
   EXPECT_TRUE(told.ok()) << told.status();

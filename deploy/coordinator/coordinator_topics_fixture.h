@@ -33,7 +33,7 @@ class CoordinatorTopicsTest : public CoordinatorFixture {
     options_.warn = [this](const std::string& warning) { warnings_.push_back(warning); };
     BeginAnew();
   }
-  // The engine refers to the members above.
+  // Destroys the engine first, because it refers to the members above.
   ~CoordinatorTopicsTest() override { engine_.reset(); }
 
   KafkaConfig* kafka() { return job_.mutable_data()->mutable_kafka(); }

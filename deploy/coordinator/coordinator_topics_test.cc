@@ -108,7 +108,7 @@ TEST_F(CoordinatorTopicsTest, NewPartitionsAreWrittenThenDealtToTheLoaderWithThe
   BeatFor(kLookUs);
   ASSERT_EQ(TopicsEntries().size(), 2u);
   EXPECT_THAT(StartsOf(TopicsEntries()[1]), ElementsAre(4, 0));
-  // Loader 0 already has two.
+  // Loader 0 already has two partitions.
   EXPECT_THAT(DealtTo(0, 3), ElementsAre("3->1", "4->0"));
   EXPECT_THAT(warnings_, IsEmpty());
 }

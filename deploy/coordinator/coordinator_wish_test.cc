@@ -240,7 +240,7 @@ TEST_F(CoordinatorWishTest, AScaleIsALastCutAndThenTheNextGenerationWithTheNewJo
   EXPECT_EQ(engine_->Status().restarts(0).cause(), "scaled");
 }
 
-// Ranks that have left do not continue to train, so the generation ends all the same.
+// Ranks that have left do not continue to train, so the generation must end.
 TEST_F(CoordinatorWishTest, ASizeThatCannotBeAnnouncedIsNoFailureAndTheRunGoesOnAtTheOldSize) {
   for (const int max_restarts : {0, 1}) {
     job_.set_max_restarts(max_restarts);

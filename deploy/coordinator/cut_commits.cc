@@ -37,7 +37,7 @@ CutCommits::CutCommits(CoordinatorState* state, Host* host, const RunLog* log,
 absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Commit(
     const CommitCutRequest& request) {
   const absl::StatusOr<CutEntry> cut = Check(request);
-  // A file cannot be read, or is not whole. The work is in the tables all the same, so the cut is
+  // A file cannot be read, or is not whole. The work is still in the tables, so the cut is
   // abandoned like one that cannot be written.
   if (absl::IsDataLoss(cut.status()))
     return absl::StatusOr<CommitCutAnswer>(Abandoned(cut.status()));
@@ -56,7 +56,7 @@ absl::StatusOr<CutEntry> CutCommits::Check(const CommitCutRequest& request) cons
       return absl::FailedPreconditionError("the run has not begun yet");
     }
   }
-  // First, because the files of an older cut may be gone by now.
+  // Checked first, because the files of an older cut may be gone by now.
   if (ParseCutName(request.cut()).has_value() && !IsNewer(request.cut(), *log_)) {
     return absl::FailedPreconditionError(absl::StrCat(
         request.cut(), " is not newer than ", log_->last_cut()->cut(), ", which is committed"));
@@ -109,7 +109,7 @@ absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Append(const CommitC
   if (absl::IsAlreadyExists(status)) {
     return absl::StatusOr<CommitCutAnswer>(absl::FailedPreconditionError(status.message()));
   }
-  // The disk may be full for now, or its files limited; the work is in the tables all the same.
+  // The disk may be full for now, or its files limited; the work is still in the tables.
   if (!status.ok()) return absl::StatusOr<CommitCutAnswer>(Abandoned(status));
   CommitCutAnswer answer;
   answer.set_outcome(OUTCOME_DONE);
@@ -137,9 +137,9 @@ void CutCommits::OnAppended(const CommitCutRequest& request, const RunLogEntry& 
 
 // Whoever claims the next generation takes the job from the announcement. The announcement follows
 // the cut in the same task, so no other entry of this process comes between. If it cannot be
-// written, the generation still ends, because the ranks have left; the cut's entry makes that no
-// failure (RunLog::has_left). The next generation has the size that the log says; if that is the
-// old one, `satrap scale` asks it again.
+// written, the generation still ends, because the ranks have left. Since the log has their cut,
+// that is not a failure (RunLog::has_left). The next generation has the size that the log says; if
+// that is the old one, `satrap scale` makes its wish again.
 void CutCommits::AnnounceSize() {
   RunLogEntry entry;
   GenerationEntry* next = entry.mutable_generation();
@@ -168,7 +168,7 @@ void CutCommits::AnnounceSize() {
   }
   ending.set_loss(Ending::NOTHING);
   MutexLock lock(&state_->mutex);
-  // Unless the append hung and the generation has ended.
+  // If the append hung, the generation has ended already.
   if (state_->end.appends()) state_->end.SetEnd(RESTARTING, std::move(ending));
 }
 

@@ -1,10 +1,10 @@
 // Commits cuts into the run's log. After a cut with which training leaves for another size, also
 // commits the announcement of that size.
 //
-// The link of a CUT entry is the commit. A cut of which a file cannot be read or is not whole, or
-// whose entry cannot be written and certainly is not in the log, is abandoned: the work is in the
-// tables all the same. If nobody knows whether the entry is in the log, the commit is not answered
-// and the generation ends.
+// The link of a CUT entry is the commit. A cut is abandoned if one of its files cannot be read or
+// is not whole, or if its entry cannot be written and certainly is not in the log: nothing is lost,
+// because the work is still in the tables. If nobody knows whether the entry is in the log, the
+// commit is not answered and the generation ends.
 //
 // Only for tasks of the coordinator's disk, which run one at a time. It locks the state's mutex for
 // moments, and never while it calls its host.
@@ -35,17 +35,18 @@ class CutCommits {
     // Appends the entry, with its time, to the run's log.
     virtual absl::Status Append(RunLogEntry entry) = 0;
     // After a failed Append: whether the entry certainly is not in the log. A link or a sync that
-    // fails may have worked all the same.
+    // reports an error may have worked.
     virtual bool IsAbsent(const absl::Status& status) const = 0;
   };
   // None of the pointers is owned. `log` is the host's; `kill_points` may be null.
   CutCommits(CoordinatorState* state, Host* host, const RunLog* log, const CutFolders* cut_folders,
              const Envelope& run, KillPoints* kill_points);
 
-  // Commits or abandons the cut. Returns the answer to rank 0, or nothing if there must be none
-  // because it isn't known whether the cut is committed: rank 0 would remove its files on hearing
-  // that it is not, and learns from its heartbeat that the generation has ended. Errors are about
-  // the request, or say that the generation is over: rank 0 would meet them again with every cut.
+  // Commits or abandons the cut. Returns the answer to rank 0; nothing, and then rank 0 must get no
+  // answer, if it isn't known whether the cut is committed: rank 0 would remove the cut's files if
+  // it heard that the cut is not committed, and learns from its heartbeat that the generation has
+  // ended. Errors are about the request, or say that the generation is over: rank 0 would meet them
+  // again with every cut.
   absl::optional<absl::StatusOr<CommitCutAnswer>> Commit(const CommitCutRequest& request);
 
  private:

@@ -79,14 +79,15 @@ class GenerationEnd {
   // STOPPED without a last cut; adds to the text what is lost by that.
   void EndWithoutLastCut(Ending how);
 
-  // An entry that makes `what` true is being appended: "CUT is committed"; empty: nothing that
-  // anybody asks about. EndedError() if the generation has ended. REQUIRES: no other append is
+  // An entry is being appended. `what` says what becomes true by that, such as "CUT is committed";
+  // empty if nobody asks. EndedError() if the generation has ended. REQUIRES: no other append is
   // under way
   absl::Status BeginAppend(std::string what);
   // False once the append has hung and the generation has ended. The next coordinator will see what
   // became of the entry.
   bool appends() const { return appending_.has_value(); }
-  // The entry is the end, and takes precedence over one that is put off. REQUIRES: appends()
+  // Makes the entry that is being appended the generation's end. It takes precedence over an end
+  // that is put off. REQUIRES: appends()
   void SetEnd(RunState end, Ending how);
   // The append has failed with `error`. Returns whether it is known that the entry is not in the
   // log (`absent`). If not, or if another coordinator was faster, the generation ends.

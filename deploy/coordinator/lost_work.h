@@ -27,7 +27,7 @@ struct TrainedSince {
   uint64_t start_step = 0;           // the step of that place
   uint64_t step = 0;                 // the last that rank 0 has reported, maybe a second ago
 };
-// Adds to the text how much of it is lost, and from where the run goes on; sets the loss if steps
+// Adds to the text how much work is lost, and from where the run goes on; sets the loss if steps
 // are known to be lost.
 void AddLostWork(const TrainedSince& trained, Ending* how);
 

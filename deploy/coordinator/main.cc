@@ -255,10 +255,10 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
         "exiting while file work is still under way; nothing is damaged by that, and the next "
         "coordinator of the run finishes what has to be finished");
   } else if (has_topics) {
-    // After the file work, because that asks for the commit.
+    // Only after the file work, because that starts the commit.
     AwaitBrokers(engine, state);
   }
-  // To stop and to destroy these objects is to wait for the disk's thread, for ever if the disk
+  // Stopping and destroying these objects would wait for the disk's thread, for ever if the disk
   // hangs, and for the connections to brokers, which take a second to close.
   if (!disk_is_idle) _exit(CodeOf(exit, flags));
   // The answers that report the end may not be on the wire yet. This does not wait for brokers.
@@ -279,7 +279,8 @@ int RunMain(const std::vector<std::string>& args) {
   const absl::StatusOr<Exit> exit = Run(*flags);
   if (exit.ok()) return CodeOf(*exit, *flags);
   const Ending failure = FailureOf(COORDINATOR, 0, exit.status());
-  // This process cannot know whether it is the second such end, but whoever starts it again can.
+  // This process cannot know whether its end is the second of this kind, but whoever starts it
+  // again can.
   if (RuleOf(failure).follows != Follows::kRunEndsIfRepeated) {
     return CodeOf({kExitFailed, failure}, *flags);
   }

@@ -59,7 +59,7 @@ class Members {
   // Adds the members. REQUIRES: AllReady()
   void AddTo(HeartbeatAnswer* answer) const;
   void AddTo(StatusAnswer* answer, int64_t now_us) const;
-  // The mean over the loaders that know it; 0 if none does.
+  // How many samples an epoch has: the mean of the loaders' estimates; 0 if no loader has one.
   uint64_t ExpectedTrainSamples() const;
 
  private:

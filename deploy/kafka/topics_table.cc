@@ -18,7 +18,7 @@ std::string OffsetText(const absl::optional<int64_t>& offset) {
 }
 
 int64_t LagOf(const TopicsRow& row) {
-  // Messages that have expired can no longer be read, so they are no lag.
+  // Messages that have expired can no longer be read, so they do not count as lag.
   const absl::optional<int64_t>& known = row.in_cut.has_value() ? row.in_cut : row.committed;
   const int64_t from = std::max(known.value_or(row.range.earliest), row.range.earliest);
   const int64_t to = std::min(row.until.value_or(row.range.latest), row.range.latest);

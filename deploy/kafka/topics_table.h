@@ -43,7 +43,7 @@ struct TopicsColumns {
 // has no such offset, up to `until`.
 std::string TopicsTableText(const std::vector<TopicsRow>& rows, const TopicsColumns& columns);
 
-// The lags of all rows.
+// The sum of the lags of all rows.
 int64_t LagOf(const std::vector<TopicsRow>& rows);
 
 // Asks for the offsets of `partitions`, and for what the group has committed if `group` says so.

@@ -26,7 +26,8 @@ TEST(TopicsTable, LagIsWhatTheBrokerHasBehindTheCommit) {
   EXPECT_EQ(LagOf({committed}), 60);
   // Without a commit everything that the broker has is still to be read.
   EXPECT_EQ(LagOf({Row(0, 30, 100)}), 70);
-  // Messages that have expired are no lag, and neither is a commit for a topic that was made anew.
+  // Messages that have expired do not count as lag. A commit from before the topic was made anew
+  // does not, either.
   TopicsRow expired = Row(0, 50, 100);
   expired.committed = 10;
   EXPECT_EQ(LagOf({expired}), 50);

@@ -23,7 +23,8 @@ constexpr int64_t kFirstAnswerMs = 60000;
 }  // namespace
 
 absl::Status CoordinatorWatch::Begin(const std::string& address) {
-  // A new channel: one that knows the coordinator before would wait before it tries again.
+  // Makes a new channel, because one that has failed to reach the previous coordinator would pause
+  // before it tries again.
   ASSIGN_OR_RETURN(channel_, rpc::GrpcChannel::Create(address, rpc::EndpointOptions()));
   // The run id stays: a coordinator of another run must not answer for this one.
   StatusAnswer fresh;
@@ -49,7 +50,7 @@ void CoordinatorWatch::Ask() {
     has_run_ |= state() == RUNNING;
     silent_ms_ = 0;
   } else {
-    // A longer time passed because this process itself stood still.
+    // Time beyond 2 * kTimeoutMs does not count: this process itself stood still.
     silent_ms_ += std::min(MonotonicMs() - start_ms, 2 * kTimeoutMs) + kPeriodMs;
   }
   if (SaysOver() && over_ms_ == 0) over_ms_ = MonotonicMs();

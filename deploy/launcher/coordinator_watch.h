@@ -40,7 +40,7 @@ class CoordinatorWatch {
   bool has_answered() const { return has_answered_; }  // the coordinator of this generation has
   bool has_run() const { return has_run_; }            // it has said RUNNING
   bool answers() const { return answers_; }            // it has answered the last call
-  // It says that its generation is over, and that the run has not ended well.
+  // Whether the coordinator says that its generation is over, and that the run has not ended well.
   bool SaysOver() const { return state() == FAILED || state() == RESTARTING; }
   // Whether the coordinator has not answered for longer than the limit.
   bool IsSilent() const;

@@ -38,7 +38,7 @@ constexpr int64_t kSettleMs = 700;
 constexpr int64_t kFinishMs = 20000;
 // How long killed processes may take to disappear: the kernel frees their memory meanwhile.
 constexpr int64_t kKillMs = 60000;
-// How long a command whose wish to stop was taken in a pause may take to ask for the end.
+// How long a command may take to ask for the end after its wish to stop was taken in a pause.
 constexpr int64_t kTellMs = 2000;
 constexpr char kCameTooLate[] =
     " came too late to stop the run, which has finished; its result is complete";
@@ -69,8 +69,8 @@ struct Launcher::Rep {
   bool IsOver() const;
   bool IsScaled() const;
   // Whether somebody asked for the end, or the log says that the next generation has another job:
-  // then nothing has failed. True once for each such entry, so that one that never begins is a
-  // failure. REQUIRES: as IsScaled
+  // then nothing has failed. True only once for each such entry of the log, so that a generation
+  // that is announced but never begins counts as a failure. REQUIRES: as IsScaled
   bool TakeWish(bool is_new_cut);
   // Kills the generation and brings up the next. Returns the run's end if there is to be none.
   absl::optional<RunEnd> Restart(const Cause& cause,
@@ -110,7 +110,7 @@ Launcher::Rep::Rep(const JobConfig& first_job, const RunFolder& run_folder,
     : job(first_job), folder(&run_folder), options(launch_options) {}
 
 absl::Status Launcher::Rep::Begin(const std::string& bin_dir) {
-  // First of all, because the starter must be forked while there is only one thread.
+  // Comes first, because the starter must be forked while there is only one thread.
   ASSIGN_OR_RETURN(starter, ProcessStarter::Fork());
   RETURN_IF_ERROR(CheckProcessLimits(/*needs_loopback=*/true));
   generation = std::make_unique<Generation>(starter.get(), folder, bin_dir);
@@ -191,14 +191,14 @@ absl::optional<RunEnd> Launcher::Rep::OnSignal(
 
 void Launcher::Rep::Settle() {
   const int64_t deadline_ms = MonotonicMs() + kSettleMs;
-  // Only in these two states is it open what the end of a process means.
+  // In any other state it is already known what the end of a process means.
   while ((watch.state() == STARTING || watch.state() == RUNNING) && MonotonicMs() < deadline_ms) {
     if (!generation->Reap().ok() || generation->coordinator().ended) break;
     watch.Ask();
     WaitForEvent(20);
   }
   // Wait for the roles that end because of the first one. This must come before signals are sent:
-  // exits after those say nothing.
+  // an exit after a signal says nothing about the cause.
   if (watch.state() == FAILED) generation->WaitForRoles(kSettleMs).IgnoreError();
 }
 
@@ -276,7 +276,8 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   absl::optional<RunEnd> end = Pause(pause_ms, cause.ending);
   if (end.has_value()) return end;
   const auto dropped = StartGenerationOrGoBack(drops_change);
-  // A starter that was lost is replaced, and memory, processes or descriptors may be there again.
+  // Another attempt may succeed: a starter that was lost is replaced, and memory, processes or
+  // descriptors may be available again.
   if (ShortageOf(dropped.status()) != Shortage::kNone || absl::IsAborted(dropped.status())) {
     return Restart(CauseOf(dropped.status()), on_message);
   }
@@ -322,7 +323,7 @@ std::string Launcher::Rep::Outlook(bool saved) const {
 RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
   // A run that was stopped while it was starting leaves roles that still load: they save nothing.
   const bool roles_end = kind == RunEnd::FINISHED || watch.has_run();
-  // If the starter is lost, so are the roles, but the run's end is known all the same.
+  // If the starter is lost, so are the roles, but the run's end is already known.
   if (roles_end) generation->WaitForRoles(kFinishMs).IgnoreError();
   for (const RoleProcess& process : generation->processes()) {
     if (!roles_end || process.role == COORDINATOR || process.ended_well() || process.was_killed()) {
@@ -418,7 +419,8 @@ RunEnd Launcher::Rep::Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status
     }
     // The next generation would begin at the newest cut, so it could save nothing more.
     if (stop.begun() && cause.has_value()) {
-      // Processes that end because the run is over may be noticed before its last word.
+      // Processes that end because the run is over may be noticed before the coordinator's last
+      // answer.
       if (!generation->coordinator().ended) watch.Ask();
       if (watch.state() == FINISHED) return Finish(RunEnd::FINISHED);
       if (watch.state() == STOPPED) return Finish(RunEnd::INTERRUPTED);

@@ -43,7 +43,8 @@ namespace satrap {
 struct LaunchOptions {
   // The job is that of the run's next generation, instead of the job in the log.
   bool next_job = false;
-  // The cut that the next generation begins from, as the coordinator takes it; empty: the newest.
+  // The cut that the next generation begins from, as the coordinator's --from takes it; empty: the
+  // newest.
   std::string from_cut;
 };
 
@@ -65,7 +66,7 @@ struct RunEnd {
   std::vector<std::string> warnings;
 };
 
-// When a generation after the first that the launcher starts began, in ms of Unix time, as in logs.
+// The times of one restart by the launcher, in ms of Unix time, as in logs.
 struct RestartTimes {
   int64_t seen_unix_ms = 0;     // the end of the generation before was noticed
   int64_t ended_unix_ms = 0;    // all its processes have ended

@@ -322,7 +322,7 @@ TEST_F(LauncherTest, ASizeThatItsCoordinatorHasDroppedIsOneWishAndThenAFailure) 
               AppendToLog("dropped { generation: 2 change: 'embedding_ps.replicas from 1 to 2' }");
               SetStatus("state: RESTARTING generation: 2 ending { text: 'there is no card' }");
             }
-            // The next one dies before it has claimed anything.
+            // The next coordinator dies before it has claimed anything.
             if (status.generation() == 3) launcher_->Signal(COORDINATOR, 0, SIGKILL).IgnoreError();
             return true;
           });

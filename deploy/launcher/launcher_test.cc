@@ -115,7 +115,7 @@ TEST_F(LauncherTest, ASignalEndsARunThatTakesNoCutAtOnce) {
   }
 }
 
-// nohup ignores it, for example.
+// A program that was started by nohup ignores SIGHUP, for example.
 TEST_F(LauncherTest, AHangupThatIsIgnoredStaysIgnored) {
   const sighandler_t before = std::signal(SIGHUP, SIG_IGN);
   const std::string hung_up = dir_ + "/hung_up";
@@ -154,7 +154,7 @@ TEST_F(LauncherTest, ALauncherThatCannotWriteRestartsItsRun) {
               ElementsAre(HasSubstr("job.textproto: File too large; it shows an older job")));
 }
 
-// Its coordinator would mistake the old job for the new one.
+// The coordinator of the resumed run would mistake the old job for the new one.
 TEST_F(LauncherTest, AResumedJobThatCannotBeWrittenIsNotStarted) {
   AppendGeneration(1);
   ASSERT_TRUE(WriteFileAtomically(folder_->JobPath(), "name: 'old'\n").ok());
@@ -172,7 +172,7 @@ TEST_F(LauncherTest, AResumedJobThatCannotBeWrittenIsNotStarted) {
   EXPECT_THAT(launcher.status().message(), HasSubstr("job.textproto: File too large"));
 }
 
-// The process that writes the log still has it open, and continues in an empty one.
+// The process that writes the log still has it open, and continues to write into the emptied file.
 TEST_F(LauncherTest, ALogThatHasBecomeTooLongIsCutWhileTheRunGoesOn) {
   ScriptCoordinator("state: RUNNING");
   const std::string log = dir_ + "/run/logs/embedding_ps_0.log";

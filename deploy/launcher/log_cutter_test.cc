@@ -13,8 +13,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Files whose cuts do not end before Release, if `hang`. An object may outlive the test, as the
-// thread does.
+// Files to cut. With `hang`, cutting one does not end before Release. An object may outlive the
+// test, as the thread does.
 class Files {
  public:
   explicit Files(bool hang) : hangs_(hang) {}

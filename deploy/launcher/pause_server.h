@@ -32,7 +32,7 @@ class PauseServer final : public rpc::Handler {
   // it cannot be started.
   static std::unique_ptr<PauseServer> ForRun(const Generation& generation, StatusAnswer status,
                                              const Ending& last, const RunProgress& progress);
-  // The address is free when it returns.
+  // The address is free when the destructor returns.
   ~PauseServer() override;
 
   bool stop_wished() const;

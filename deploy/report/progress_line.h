@@ -21,9 +21,8 @@ namespace satrap {
 
 // The progress line with the figures that are known, for example:
 //   training  epoch 1  step 120 | 54,321 samples/s | loss 0.4712 | auc 0.7312 |
-//   staleness 1.8 (max 4) | norm 3.2 (mean 2.5, 30 of 120 steps clipped) | rates x 0.1 (1
-//   reduction)
-//   | 12.0 s left
+//   staleness 1.8 (max 4) | norm 3.2 (mean 2.5, 30 of 120 steps clipped) |
+//   rates x 0.1 (1 reduction) | 12.0 s left
 // and for a run that trains from topics without end:
 //   training  step 120 | 491,520 samples | 54,321 samples/s | loss 0.4712 | lag 1,234 (0.8 s) |
 //   watermark 2026-05-01T09:30:00Z

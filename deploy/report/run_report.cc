@@ -76,7 +76,7 @@ std::string ValidationText(const RunReport& report) {
   return "";
 }
 
-// With fewer steps than this little is learned: rates are still warming up, and so is staleness.
+// In fewer steps than this, little is learned: rates are still warming up, and so is staleness.
 constexpr uint64_t kFewSteps = 200;
 
 // Advice that a user of a small file may need; empty if there is none.
@@ -84,7 +84,8 @@ std::string FewStepsText(const RunResult& result) {
   if (result.steps() == 0 || result.steps() >= kFewSteps) return "";
   std::string text = absl::StrCat("only ", Counted(result.steps(), "step"), " for ",
                                   Counted(result.samples(), "sample"));
-  // The largest power of two that gives enough steps; with less than 16 a batch says too little.
+  // The largest power of two that gives enough steps, but at least 16: a gradient of fewer samples
+  // says too little.
   uint64_t batch = 16;
   if (result.samples() < kFewSteps * batch) return text + ": more epochs make more steps";
   while (2 * batch * kFewSteps <= result.samples()) batch *= 2;

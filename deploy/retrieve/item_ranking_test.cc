@@ -41,7 +41,7 @@ RankedItems RankBySorting(const float* user, const VectorSet& items, const std::
   return ranked;
 }
 
-// More users and items than a block holds, and no multiple of it.
+// More users and items than a block holds, and not a multiple of that.
 TEST(RankItemsTest, GivesEachUserTheBestItemsThatTheUserHasNotSeen) {
   constexpr int64_t kUsers = 131, kItems = 4100, kDim = 5;
   const std::vector<float> users = SomeVectors(1, kUsers, kDim);

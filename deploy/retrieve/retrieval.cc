@@ -154,7 +154,7 @@ class Retrieval {
         absl::StrCat(options_.relevant, " has no pairs of a user and an item"));
   }
 
-  // Keeps no pairs of users that are not ranked.
+  // Leaves out the pairs of users that will not be ranked.
   absl::Status ReadSeen() {
     ASSIGN_OR_RETURN(TextLines lines, TextLines::Open(options_.seen));
     NamePair pair;

@@ -25,7 +25,7 @@ Range RangeOf(const ProvenanceRange& range) {
   return {range.from(), range.to(), range.from_line(), range.to_line()};
 }
 
-// One more than the last of the block's numbers.
+// The end of the block: one more than the last number (offset, or block of a file) that it covers.
 uint64_t EndOf(const ProvenanceRange& range) {
   return range.has_block_end() ? range.block_end() : range.block() + 1;
 }
@@ -50,7 +50,7 @@ void Keep(const absl::optional<LastMessage>& seen, absl::optional<LastMessage>* 
   if (seen.has_value() && (!kept->has_value() || seen->offset > (*kept)->offset)) *kept = seen;
 }
 
-// The first range that ends after `from`. Ranges are of one block: ascending, disjoint, not
+// The first range that ends after `from`. `ranges` are those of one block: ascending, disjoint, not
 // touching.
 template <typename Ranges>
 auto FirstBehind(uint64_t from, Ranges& ranges) {
@@ -224,7 +224,8 @@ uint64_t ConsumedSplit::RowsOfRanges() const {
   return rows;
 }
 
-// Merges through ranges where there are some, so that all checks of Add apply here, too.
+// Adds the ranges of `other` one by one, so that all checks of Add apply here, too. Only whole
+// blocks, which have no ranges, are merged in another way.
 std::string ConsumedSplit::Merge(const ConsumedSplit& other) {
   std::string wrong = MergeWholeBlocks(other);
   if (!wrong.empty()) return wrong;
@@ -436,7 +437,8 @@ absl::Status ConsumedSplit::CheckRows() const {
 
 absl::StatusOr<ConsumedSplit> ConsumedSplit::FromState(const SplitLedger& state) {
   ConsumedSplit split;
-  // Blocks with records have a last message, and every whole block of a file has a record.
+  // Tells a topic partition from a file even if only whole blocks are left: a partition's blocks
+  // with records have a last message, and every whole block of a file has a record.
   split.is_topic_ = state.has_first_offset() || state.has_last_offset() ||
                     (state.blocks_size() > 0 && state.blocks(0).has_block_end()) ||
                     (state.rows() == 0 && state.done_blocks_size() > 0);

@@ -67,7 +67,7 @@ class ConsumedSplit {
   uint64_t rows() const { return rows_; }
   // The number of all records of the split; absent unless it is a file whose end is consumed.
   absl::optional<uint64_t> split_rows() const { return split_rows_; }
-  // These are as the functions of Ledger (ledger.h).
+  // As the functions of Ledger with the same names (ledger.h).
   bool IsBlockBegun(uint64_t block) const;
   std::vector<Range> Consumed(uint64_t block, uint32_t size) const;
   std::vector<Offsets> OpenBlocks() const;
@@ -87,8 +87,8 @@ class ConsumedSplit {
   std::string RefusalOfBlock(const ProvenanceRange& range) const;
   std::string MergeWholeBlocks(const ConsumedSplit& other);
   absl::Status ReadBlock(const BlockLedger& state);
-  // Checks that the split has the records that the state counts, and that it is not one that should
-  // be among the done splits.
+  // Checks that the number of records agrees with the ranges and blocks of the state, and that the
+  // split is neither whole (it should be among the done splits) nor untouched.
   absl::Status CheckRows() const;
   // Records in ranges of a file's blocks. For a partition their number is not known.
   uint64_t RowsOfRanges() const;

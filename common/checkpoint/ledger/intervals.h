@@ -66,8 +66,8 @@ class Intervals {
       field->Add(last);
     }
   }
-  // DATA_LOSS if the field is not as Write makes it; the message says what it "has". REQUIRES:
-  // empty()
+  // DATA_LOSS if the field is not as Write makes it. The message is the end of a sentence about the
+  // field's owner, such as "has half a pair". REQUIRES: empty()
   template <typename Field>
   absl::Status Read(const Field& field) {
     if (field.size() % 2 != 0) return absl::DataLossError("has half a pair");

@@ -8,11 +8,11 @@
 //
 // Every rank collects the provenance of the parts it has released and hands it to rank 0 at each
 // cut, which merges it (docs/consistency.md, "Cuts"). A loader skips what the ledger of its cut
-// holds. To consume a record twice is an error here: this is the promise that the ledger keeps.
+// holds. Consuming a record twice is an error: the ledger is there to rule it out.
 //
-// A split is done when the range that ends it was consumed and also as many records as that range
-// names, or, for a partition, all offsets. An epoch that is closed is consumed whole, whatever
-// splits it had.
+// A split of a file is done when the range that ends it was consumed and also as many records as
+// that range names; a topic partition is done when all its offsets are consumed as well. A closed
+// epoch is consumed whole, whatever splits it had.
 //
 // Add takes a microsecond or less, so that a rank can call it for each part that it releases.
 //

@@ -322,7 +322,7 @@ TEST(LedgerTest, TheSizeDependsOnWhatIsUnderWayAndNotOnWhatWasRead) {
   const uint32_t parts = 16;
   for (uint32_t split = 0; split < 1000; ++split) {
     for (uint64_t block = 0; block < 10; ++block) {
-      // Odd parts come first, as from two ranks of which one is faster.
+      // The odd parts come first, as if one of two ranks were faster than the other.
       for (uint32_t i = 0; i < parts; ++i) {
         const uint32_t part = (2 * i + 1) % parts + (2 * i + 1 >= parts ? -1 : 0);
         AddAll(0, {RecordsOf(split, block, part * 4, part * 4 + 4, parts * 4)}, &ledger);

@@ -367,7 +367,7 @@ TEST(LedgerTopicsTest, TheLastMessageIsThatOfTheHighestBlockThatIsWhole) {
   AddAll({WholeBlock(100, 200, 9), Slots(200, 300, {0, 0}, {5, 0}, 5), WholeBlock(50, 100, 9)},
          &ledger);
   EXPECT_EQ(ledger.LastMessageOf(0, 0), (Ledger::LastMessage{199, 1200}));
-  // Compaction has removed message 299 since.
+  // Compaction has removed message 299 since the block was first read.
   ProvenanceRange rest = Slots(200, 300, {5, 0}, {100, 0}, 80);
   rest.set_last_offset(298);
   rest.set_last_hash(5);

@@ -1,5 +1,5 @@
-// What tests rely on: it behaves as the machine's own disk (file_system_test.cc), and reports
-// operations and fails them as the hook says.
+// Checks what other tests rely on: MemoryFileSystem behaves like the machine's own disk
+// (file_system_test.cc), reports its operations, and makes those fail that its hook refuses.
 
 #include "common/file/testing/memory_file_system.h"
 

@@ -1,5 +1,5 @@
-// A FileSystem in memory for tests. A test sees the order of the operations, and its hook can make
-// any of them fail, or run something in the middle of another's work.
+// A FileSystem in memory for tests. A test sees the order of the operations. Its hook, which runs
+// before each of them, can make it fail, or do what another process might do at that moment.
 //
 // It keeps everything, synced or not. The simulation's disk models power failures
 // (tests/simulation). Not thread-safe.

@@ -14,13 +14,13 @@ namespace satrap {
 struct CutFigures {
   double seconds = 0;  // of training
   double samples_per_second = 0;
-  // One for each cut that paused training during this time.
+  // One element for each cut that paused the training that was measured.
   struct Pause {
     double seconds = 0;        // the gap between the counted steps around it, less a usual step
     double usual_seconds = 0;  // of a step
   };
   std::vector<Pause> pauses;
-  // One value for each cut that ended during this time.
+  // One value for each cut that ended while training was measured.
   std::vector<double> writing_seconds;
   std::vector<double> copied_bytes;
   int abandoned = 0;

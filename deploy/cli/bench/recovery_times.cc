@@ -57,7 +57,7 @@ absl::StatusOr<RecoveryTimes> ReadRecoveryTimes(
   ends[kSeen] = restart.seen_unix_ms;
   ends[kEnded] = restart.ended_unix_ms;
   ends[kStarted] = restart.started_unix_ms;
-  // The last process of a role counts.
+  // A phase ends when the last process of its role has logged these words.
   const auto last = [&](RecoveryPhase phase, absl::string_view words,
                         const auto& counts) -> absl::Status {
     for (const auto& [role, log] : logs) {

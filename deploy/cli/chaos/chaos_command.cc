@@ -114,7 +114,7 @@ class Chaos {
       // A process that was killed meanwhile does not need it.
       launcher->Signal(event.role, event.index, SIGCONT).IgnoreError();
     }
-    // Two heartbeats later a process that was waited for has been heard from again.
+    // If the run has waited for the process, two heartbeats later it has heard from it again.
     if (!must_restart && seconds >= event.stop_seconds + 2) stopped_ = false;
     if (must_restart && seconds >= event.stop_seconds + kRestartSeconds) {
       Problem(absl::StrCat("the run was not restarted although ",
@@ -125,7 +125,8 @@ class Chaos {
   }
 
   // The cut that the next generation begins from must be whole, at whatever moment the kill came.
-  // If a commit replaces the cut before it is pinned (checkpoint.keep), it is no longer that one.
+  // If a commit removes this cut (checkpoint.keep) before it is pinned, the next generation begins
+  // from a newer one, so look again.
   void VerifyNewestCut(const std::string& run_dir) {
     for (int reads = 1;; ++reads) {
       const absl::StatusOr<RunLog> log = RunLog::Open(run_dir, DiskFileSystem());

@@ -64,7 +64,7 @@ class ChaosKiller {
   void Run();
   // Whether there is a process of a later life than the one that the last kill ended.
   bool HasNextLife() const;
-  // False if the process of that name does not live, or not yet.
+  // False if no process of that name lives, or none yet.
   bool KillOne(const ChaosEvent& event);
   void Verify();
   // The next two return false if Stop was called meanwhile.

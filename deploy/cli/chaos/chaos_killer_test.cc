@@ -62,7 +62,7 @@ class ChaosKillerTest : public ::testing::Test {
       living_[pid] = name;
     }
   }
-  // Waits until one of them is dead, as a launcher does. Returns its name.
+  // Waits until one of the run's processes is dead, as a launcher does. Returns its name.
   std::string AwaitDeath() {
     const pid_t pid = waitpid(-1, nullptr, 0);
     const std::string name = living_[pid];

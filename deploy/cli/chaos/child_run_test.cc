@@ -41,7 +41,7 @@ TEST(RunInChild, AChildThatCannotBeWatchedIsEndedAndTold) {
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const int next = dup(0);
   close(next);
-  // One more file may be opened; that is the one for the signals.
+  // Only one more file may be opened: the one for the signals.
   const rlimit limit = {static_cast<rlim_t>(next) + 1, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   const absl::Status status = RunInChild(kName, [] {

@@ -38,7 +38,8 @@ constexpr int64_t kLookMs = 2000;
 // A short demo is measured more often, so that its halves have enough looks to compare.
 constexpr double kLooksOfAShortDemo = 30;
 
-// An endless topic must not fill the disk. What is kept is minutes ahead of the reader.
+// Bounds for an endless topic, which must not fill the disk. A reader may still be minutes behind
+// before it loses messages.
 const char* const kBounds[] = {
     "log.segment.bytes=67108864",
     "log.retention.bytes=268435456",

@@ -57,7 +57,7 @@ TEST(KafkaDemoSeries, EmbeddingRowsStandApartFromTheRestOfTheirProcess) {
     ProcessMemory& ps = look.memory["embedding_ps 0"];
     ps.resident = second < 20 ? 160000000 : 190000000;
     ps.rows = second < 20 ? 60000000 : 80000000;
-    // Twice the metrics of the process did not answer.
+    // At two of the looks the metrics of the process did not answer.
     if (second == 15 || second == 25) ps.rows.reset();
     series.Add(look);
   }

@@ -14,8 +14,8 @@
 namespace satrap {
 namespace {
 
-// Turns the error of a file into that of a cut which is not whole. Its own code would be read as
-// one about the request.
+// Turns an error about a file into the error of a cut that is not whole. The code of the original
+// error would be mistaken for one about the request.
 absl::Status NotWhole(const absl::Status& error) { return absl::DataLossError(error.message()); }
 
 absl::Status CheckFile(const std::string& path, uint64_t bytes, FileSystem* file_system) {
@@ -105,10 +105,10 @@ absl::Status CutFolders::MoveLinks(const RunLog& log) {
 absl::Status CutFolders::RemoveCut(const std::string& name) {
   const std::string folder = absl::StrCat(Dir(), "/", name);
   ASSIGN_OR_RETURN(std::unique_ptr<FileLock> nobody_reads, LockToRemoveCut(folder, file_system_));
-  // The manifest first: a folder that is removed in part must not look whole.
+  // Remove the manifest first: a folder that is removed in part must not look whole.
   RETURN_IF_ERROR(file_system_->Remove(folder + "/manifest"));
-  // Nobody can pin the cut any more. On NFS a file that is open keeps a name in its folder, which
-  // then could not be removed.
+  // Without a manifest nobody can pin the cut any more, so release the lock. On NFS a file that is
+  // open keeps a name in its folder, which then could not be removed.
   nobody_reads.reset();
   return file_system_->Remove(folder);
 }
@@ -134,7 +134,7 @@ absl::Status CutFolders::RemoveOld(const RunLog& log, int keep,
     if (!entry->has_cut() || newest >= std::max(keep, 1)) continue;
     kept.insert(entry->cut().cut());
     ++newest;
-    // A run that goes on from this cut is tested with the best one that it knows of.
+    // A run that continues from this cut is tested with the best cut that this cut knows of.
     const absl::StatusOr<std::string> best = BestOf(entry->cut().cut());
     if (absl::IsNotFound(best.status())) continue;  // no run can continue from it any more
     // As long as this cut cannot be read, nobody knows which other cut it needs.

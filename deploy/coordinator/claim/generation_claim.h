@@ -40,8 +40,8 @@ struct ClaimRequest {
   // `from`: the newest cut.
   bool next_job = false;
   std::string from;
-  // The newest generation's job cannot be started where the run is, for the reason in `ended`: it
-  // is dropped, just as a coordinator that meets such a cause drops it (job_trial.h). REQUIRES: not
+  // The newest generation's job cannot be started on this machine, for the reason in `ended`. The
+  // claim drops the job, as a coordinator does that meets such a cause (job_trial.h). REQUIRES: not
   // next_job
   bool drops_change = false;
   // How the generation before ended, if it was lost or has failed. May be empty.

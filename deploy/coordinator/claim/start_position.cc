@@ -58,7 +58,7 @@ std::string WhyTrainingIsOver(const JobConfig& job, const RunPosition& position)
   if (max_steps > 0 && position.step() >= max_steps) {
     return absl::StrCat("step ", position.step(), " reaches max_steps (", max_steps, ")");
   }
-  // Not `stopped_early`, which is not set if the epochs ended in the same step.
+  // `stopped_early` is not used here: it is not set if the epochs ended in the same step.
   const uint32_t patience = static_cast<uint32_t>(job.evaluation().patience());
   if (patience > 0 && position.validations_without_best() >= patience) {
     return absl::StrCat("evaluation.patience (", patience, ") has run out");

@@ -17,7 +17,8 @@
 
 namespace satrap {
 
-// Why `job` asks for no more training at `position`: "epoch 3 of 3 is trained"; empty if it does.
+// Why `job` asks for no more training at `position`, such as "epoch 3 of 3 is trained"; empty if it
+// asks for more.
 std::string WhyTrainingIsOver(const JobConfig& job, const RunPosition& position);
 
 // If training was over according to `job_of_cut` but `job` asks for more, sets `position`, the

@@ -121,7 +121,7 @@ class RunTopics {
   absl::Status Follow(const RunPosition& position, const LedgerState& state);
   void CommitOffsets() REQUIRES(mutex_);
   void TakeCommitted(const absl::Status& status);
-  // Warns unless it has warned of the same code before; an OK status ends that.
+  // Warns, unless the last warning had the same code. An OK status resets that.
   void WarnOnce(const char* what, const absl::Status& status, absl::StatusCode* last) const;
 
   const JobConfig job_;

@@ -157,7 +157,7 @@ absl::Status Generation::End(int signal, int64_t timeout_ms) {
     if (!process.ended) pids.push_back(process.pid);
   }
   const absl::Status sent = starter_->Signal(pids, signal);
-  // If the starter is lost, they have ended, too.
+  // If the starter is lost, the processes have ended, too.
   if (absl::IsAborted(sent)) return Reap();
   RETURN_IF_ERROR(sent);
   const int64_t deadline_ms = MonotonicMs() + timeout_ms;

@@ -59,9 +59,9 @@ Cause SilentCoordinator(const RoleProcess& coordinator, const RoleProcess* witne
   return cause;
 }
 
-// The cause if the coordinator, or an echo of it, has one. `first`, if not null, is the first
-// process that ended by itself. It is the cause if it ended before the process that the coordinator
-// names, because that one failed when it missed `first`.
+// The cause, given the `ending` that the coordinator, or an echo, has reported. `first`, if not
+// null, is the first process that ended by itself. It is the cause if it ended before the process
+// that `ending` names: that one failed because it missed `first`.
 Cause ToldCause(const Generation& generation, const Ending& ending, int64_t over_ms,
                 const RoleProcess* first) {
   const std::vector<RoleProcess>& processes = generation.processes();
@@ -178,7 +178,7 @@ bool IsSavedAtStop(const RunProgress& newest, uint64_t generation) {
          (newest.cut->leave() || newest.cut->last());
 }
 
-// One line for each, which people see in a list of processes.
+// Each flag is one line, because people see it in a list of processes.
 void AddFlagsOf(const Ending& ending, std::vector<std::string>* flags) {
   Ending without_text = ending;
   without_text.clear_text();

@@ -1,6 +1,5 @@
-// Why a generation ended, judged from its processes and from what its coordinator said.
-//
-// It is judged from signals, exit codes and endings (common/role/ending.h). Logs are only shown.
+// Judges why a generation ended, from the signals, exit codes and endings (common/role/ending.h) of
+// its processes, and from what its coordinator said. Logs are only shown.
 //
 // Thread-safe: functions of their arguments and of the files that the processes have left.
 
@@ -57,8 +56,8 @@ struct EndOfGeneration {
 std::string OutlookText(const std::string& run_dir, const RunProgress& before,
                         const StatusAnswer& status, const EndOfGeneration& end);
 
-// Whether all that `generation` has trained is in the log of a run whose command was interrupted,
-// although that could not be reported.
+// For a run whose command was interrupted: whether the log shows that all work of `generation` is
+// saved, although the coordinator could not report that.
 bool IsSavedAtStop(const RunProgress& newest, uint64_t generation);
 
 // Adds the flags that report a generation's end to the next coordinator (CoordinatorFlags).

@@ -177,7 +177,7 @@ absl::Status ProcessStarter::Replace(int64_t timeout_ms) {
     poll(nullptr, 0, 10);
   }
   for (const pid_t pid : running_) {
-    // The kernel has sent each its signal when its parent ended. Nobody reaps them here.
+    // The kernel has killed these processes, because their parent ended. They are not reaped here.
     const int ended = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
     if (ended < 0 && errno == ESRCH) continue;
     if (ended < 0) return FileError("watch", absl::StrCat("process ", pid));

@@ -16,7 +16,7 @@ constexpr int64_t kLongestPauseMs = 30000;
 
 absl::StatusOr<int64_t> RestartCount::AddFailure(const Ending& end, int max_restarts) {
   const Ending before = std::exchange(before_, end);
-  // If the coordinator was told of the end, it has judged already. Otherwise the second end
+  // If the coordinator heard of the end, it has judged it already. Otherwise the second end
   // decides, because the first may be an echo of an end elsewhere.
   repeated_ = IsRepeated(end, before) && NoRestartCures(end, before);
   if (repeated_) {

@@ -21,7 +21,7 @@ class RestartCount {
   // pause before the next one in ms. It is the longest of: 0, 1, 2, 4, ... 30 s, by the restarts
   // since the last cut; 0.1, 0.2, ... 5 s, by how many generations in a row have ended before all
   // roles were ready; and what the table of causes says (common/role/cause_table.h).
-  // FAILED_PRECONDITION if there must be no next one; its message continues that of `end`, and is
+  // FAILED_PRECONDITION if no generation may follow; its message continues that of `end`, and is
   // empty for the first failure of a run without restarts.
   absl::StatusOr<int64_t> AddFailure(const Ending& end, int max_restarts);
   // Whether the last AddFailure was refused because no restart cures what has happened twice.

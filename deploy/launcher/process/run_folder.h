@@ -1,12 +1,13 @@
 // The folder of a run, and the folder of its sockets.
 //
 //   runs/deepfm-20260131-235959/     under the current folder, or as given
-//   job.textproto                  the resolved job, for people: the job that counts is in the log
+//     job.textproto                  the resolved job, for people; the log has the one that counts
 //     lock                           locked by the process that runs the run; holds its number
 //     logs/embedding_ps_0.log        one for each role and index, over all generations
 //     log, checkpoints               see common/checkpoint/run_log.h
 //     sockets -> the folder of the run's sockets (socket_folder.h)
-//   report.json, failure.txt, ending.textproto, metrics.jsonl, quarantine, models: by others
+//     report.json, failure.txt, ending.textproto, metrics.jsonl, quarantine, models:
+//                                    written by other code
 //   runs/latest -> deepfm-20260131-235959     the newest training
 //
 // The lock is held as long as the object lives, and by the processes that this one forks: until

@@ -282,7 +282,7 @@ TEST_F(RunFolderTest, ARunnerWithoutANumberIsAnotherProcess) {
   runner.join();
 }
 
-// As on a full disk, the file stays as it is, but the lock is taken all the same.
+// As on a full disk, the file stays as it is, but the lock is still taken.
 TEST_F(RunFolderTest, ALockThatCannotBeWrittenIsTaken) {
   std::ofstream(dir_ + "/lock") << "4711\n";
   const sighandler_t before = std::signal(SIGXFSZ, SIG_IGN);

@@ -64,7 +64,8 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
     progress.cut->set_cut(start);
     progress.cut_unix_ms = TimeOfCut(log, start);
     const auto manifest = ReadManifest(FolderOfCut(run_dir, start));
-    // Only the counts in a message depend on it; the roles check the cut when they load it.
+    // Only the counts in a message depend on the manifest; the roles check the cut when they load
+    // it.
     if (manifest.ok()) {
       if (entry == nullptr) progress.cut->set_step(manifest->step());
       progress.cut_samples = manifest->position().samples();

@@ -58,7 +58,7 @@ absl::optional<StopSignals::Received> StopSignals::Read() {
 
 int StopSignals::Take() {
   while (true) {
-    // Taken before the reading: a signal that is not there yet comes after this moment.
+    // The clock is read first: a signal that is not there yet then comes after this moment.
     const int64_t now_ms = now_ms_();
     const absl::optional<Received> next = Read();
     if (!next.has_value()) {

@@ -4,11 +4,13 @@
 // One request to stop may arrive as several signals: timeout(1) sends SIGTERM to the process and to
 // its group, and a program that shares the terminal may pass on a Ctrl-C that this process has got,
 // too. So a repeat of the first signal counts only if it has surely come a second or more after the
-// first one was read: a call of Take that late must have found none waiting. The kernel does not
-// say when a signal came, and keeps one of each kind, so a signal that waits for a busy reader is
-// the same request. Whoever waits for signals therefore calls Take several times a second. Only a
-// person who presses the key a second time means more by it: of two signals that both come from the
-// terminal's keys, each counts, unless a repeat by a program waits unread when the second one
+// first one was read. That is sure if a call of Take, a second or more after that, found no signal
+// waiting. The kernel does not say when a signal came, and keeps one of each kind, so a signal that
+// waits for a busy reader counts as the same request. Whoever waits for signals therefore calls
+// Take several times a second.
+//
+// A person who presses the key again does mean more by it. So if two signals both come from the
+// terminal's keys, each counts, unless a repeat by a program is still unread when the second one
 // comes.
 //
 // The signals are blocked in the thread that made the object for as long as it lives, and are read
