@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kMinHomeLines = 48;
 
-// At kMaxLoad a run of taken slots is rarely longer than this; the overflow doubles when one is.
+// At kMaxLoad a run of taken slots is rarely longer than this. If one is, the overflow doubles.
 constexpr size_t kMinOverflowLines = 16;
 
 // A full line costs a lookup a second cache miss; an empty slot costs 16 bytes.
@@ -97,7 +97,8 @@ bool RowIndex::Place(const Slot& slot) {
   return true;
 }
 
-// Grows to the next capacity of this phase, even from a reserved capacity between two of them.
+// Grows to the next capacity of this phase, also if the index was reserved with a capacity between
+// two of them.
 void RowIndex::Grow() {
   while (static_cast<size_t>(next_home_lines_) <= home_lines_) next_home_lines_ *= kGrowth;
   Resize(static_cast<size_t>(next_home_lines_), overflow_lines_);

@@ -2,11 +2,12 @@
 //
 // Open addressing over an array of 16-byte slots, four to a cache line, in ascending order of
 // ordinals, so of keys. A key's home is the cache line that its ordinal, as a fraction of all
-// ordinals, points at; a taken slot pushes the later ones up. Keys spread evenly over the homes
-// because every key is Mix64 of an id (docs/formats.md, "Hashes"). The order does not depend on the
-// capacity, so growing is one sequential pass over both arrays; so is filling an index with keys
-// that ascend. The index grows by a sixth: between two growths a row costs 23.6 down to 20.3 bytes.
-// Every u64 is a legal key: a slot is empty by its row, not by its key.
+// ordinals, points at; if its slots are taken, later slots are moved up. Keys spread evenly over
+// the homes because every key is Mix64 of an id (docs/formats.md, "Hashes"). The order does not
+// depend on the capacity, so growing is one sequential pass over both arrays; so is filling an
+// index with keys that ascend. The index grows by a sixth: between two growths the cost of a row
+// falls from 23.6 to 20.3 bytes. Every u64 is a legal key: whether a slot is empty is known by its
+// row, not by its key.
 //
 // Not thread-safe: the shard's lock guards it.
 
@@ -23,7 +24,7 @@ namespace satrap {
 
 class RowIndex {
  public:
-  // Neither is a row number: all row numbers are smaller.
+  // Neither constant is the number of a row: all row numbers are smaller.
   static constexpr uint32_t kAbsent = 0xffffffff;
   static constexpr uint32_t kFurther = 0xfffffffe;
 
@@ -32,7 +33,8 @@ class RowIndex {
     uint64_t ordinal() const { return ~inverse; }
     uint32_t row() const { return row_plus_one - 1; }
 
-    // The mark of the cut that has the row already, or does not need it (shard_cut.h); 0: none.
+    // The mark of the cut that has copied the row already, or does not need it (shard_cut.h); 0:
+    // none.
     uint8_t mark() const { return mark_; }
     void set_mark(uint8_t mark) { mark_ = mark; }
 
@@ -46,9 +48,10 @@ class RowIndex {
   static_assert(sizeof(Slot) == 16);
 
   // Does not grow before it holds `reserve_rows`. `phase`, in [0, 1), moves the sizes at which it
-  // grows: 0 and almost 1 lie one growth apart. The shards of a table hold about as many rows each;
-  // with phases spread over [0, 1) they grow one after another, and the table's bytes a row stay
-  // near the mean of the range above, 21.9. Ordinals are below num_partitions * 2^52.
+  // grows: phase 0 and a phase just below 1 are one growth apart. The shards of a table hold about
+  // the same number of rows; with phases spread over [0, 1) they grow one after another, and the
+  // table's bytes per row stay near the mean of the range above, 21.9. Ordinals are below
+  // num_partitions * 2^52.
   explicit RowIndex(size_t reserve_rows = 0, double phase = 0, int num_partitions = kNumPartitions);
 
   size_t size() const { return size_; }
@@ -69,8 +72,8 @@ class RowIndex {
     return slot->inverse == ~ordinal && slot->row_plus_one != 0 ? slot : nullptr;
   }
 
-  // Find in steps, for a caller that looks for many keys and has memory fetch some lines while it
-  // searches others. Lines are good until the next Insert.
+  // Find in steps, for a caller that looks for many keys: while it searches some lines, it can
+  // already fetch others from memory. Lines are valid until the next Insert.
   size_t HomeLine(uint64_t ordinal) const {
     return static_cast<size_t>((static_cast<unsigned __int128>(ordinal) * lines_per_ordinal_) >>
                                64);
