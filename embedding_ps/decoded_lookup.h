@@ -1,4 +1,5 @@
-// A Lookup as the tables take it: checked against the job, with an answer of bounded size.
+// A Lookup in the form that the tables take: checked against the job, with an answer of bounded
+// size.
 //
 // Thread-safe: a function of its arguments.
 
@@ -21,9 +22,9 @@ struct TableLookup {
   absl::Span<const uint64_t> keys;  // in the request's payload
 };
 
-// The tables and keys of a Lookup, in the order of the request. Checks everything before the answer
-// is allocated, its size included: rows are wider than keys, so a small request can ask for a huge
-// answer. INVALID_ARGUMENT names the field.
+// The tables and keys of a Lookup, in the order of the request. Checks everything, including the
+// size of the answer, before the answer is allocated: rows are wider than keys, so a small request
+// can ask for a huge answer. INVALID_ARGUMENT names the field.
 absl::StatusOr<std::vector<TableLookup>> DecodeLookup(const LookupHeader& header,
                                                       const Buffer& payload,
                                                       const TableOwnership& ownership,
