@@ -9,7 +9,7 @@
 
 namespace satrap::simulation {
 
-// In the order of the table. What each one means stands in AllFaults (sim_plant_list.cc).
+// In the order of the table. AllFaults (sim_plant_list.cc) says what each one means.
 enum class Plant {
   kNone,
   kFiniteFlagLost,
@@ -110,7 +110,7 @@ struct Fault {
   const char* says;          // what is wrong, for the table
   bool with_deaths = false;  // it is looked for in worlds with deaths
 };
-// A plant may stand here twice, for the worlds of either mode.
+// A plant may be listed twice, for the worlds of either mode.
 absl::Span<const Fault> AllFaults();
 
 }  // namespace satrap::simulation

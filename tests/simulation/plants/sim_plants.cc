@@ -45,8 +45,8 @@ JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
   }
   if (role != EMBEDDING_PS) return changed;
   if (plant_ == Plant::kStaleJob) {
-    // The number of replicas before any scale: such a PS owns other partitions than those that
-    // workers send it.
+    // The number of replicas before any scale. After a scale such a PS owns other partitions than
+    // those that workers send it.
     changed.mutable_embedding_ps()->set_replicas(WorldShape::Draw(shape_.seed).ps);
   }
   for (TableConfig& table : *changed.mutable_tables()) {
@@ -55,7 +55,7 @@ JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
     for (SegmentConfig& segment : *table.mutable_segments()) {
       if (plant_ == Plant::kL2Forgotten) segment.clear_l2();
       if (plant_ == Plant::kSweepForgotten && segment.l2_mode() == SegmentConfig::DENSE) {
-        // The job would not be valid. Rows without L2 have the same layout.
+        // Otherwise the job would not be valid. Rows without L2 have the same layout.
         segment.clear_l2_mode();
         segment.clear_l2();
       }
@@ -94,8 +94,8 @@ std::unique_ptr<FileSystem> Planting::DiskOf(Role role, std::unique_ptr<FileSyst
 }
 
 rpc::Handler* Planting::BeforePs(int ps, rpc::Handler* engine, FileSystem* disk) {
-  // Some faults are of one PS alone: a check that looks at one PS, or at all as one, would miss
-  // them.
+  // Some faults concern one PS alone. A check that looks at only one PS, or at all PSs as one,
+  // would miss them.
   const bool is_last = ps + 1 == shape_.ps;
   switch (plant_) {
     case Plant::kUpdateAnsweredEarly:
@@ -124,7 +124,7 @@ rpc::Handler* Planting::BeforePs(int ps, rpc::Handler* engine, FileSystem* disk)
     case Plant::kLookupCreatesRows:
       return Keep(NewRowCreatingLookup(engine, shape_.ranks));
     case Plant::kBestNotRestored:
-      // Rank 0 hears that the best model is loaded, and the test scores the last one.
+      // Rank 0 is told that the best model is loaded, but the test scores the last one.
       return Keep(NewSwallower(engine, rpc::kLoadTables));
     case Plant::kLaterRowsKept:
       return Keep(NewLaterRowsKept(engine, shape_.ranks));
@@ -186,7 +186,8 @@ rpc::Handler* Planting::BeforeWorker(rpc::Handler* engine) {
 
 rpc::Handler* Planting::BeforeCoordinator(rpc::Handler* engine, const std::string& run_dir,
                                           FileSystem* disk) {
-  // A lease whose answer was lost would belong to nobody: its split is never read.
+  // If the answer to a lease was lost, the lease would belong to nobody, and its split would never
+  // be read.
   if (plant_ == Plant::kForgetfulLeases) return Keep(NewForgetfulWindow(engine, kLeaseSplitMethod));
   if (plant_ == Plant::kClosedCallsRun) return Keep(NewClosedCallsRun(engine));
   if (plant_ == Plant::kCommitAnsweredEarly) return Keep(NewEarlyCommitAnswers(engine, loop_));
@@ -224,7 +225,8 @@ void Planting::ChangeOptions(RankOptions* options) const {
   }
   if (plant_ == Plant::kPermitTooMany) ++options->max_staleness;
   if (plant_ == Plant::kNoWarmup) options->staleness_warmup_steps = 0;
-  // SourcesOf does the same for the loaders; with only one of the two the world would just stop.
+  // SourcesOf does the same for the loaders. If only one of the two did it, the world would just
+  // stop.
   if (plant_ == Plant::kEpochTooMany) ++options->epochs;
 }
 
@@ -243,7 +245,8 @@ RankObserver* Planting::ObserverOf(RankObserver* observer) {
 
 RunResult Planting::ResultOf(RunResult result) const {
   // The rank was shown metrics that are not the true ones (sim_plants_rank.h), and reports those.
-  // The checks get the true ones: they must find what the rank decided, not the disguise.
+  // The checks get the true ones: they must find the wrong decisions of the rank, not the false
+  // metrics.
   if (plant_ != Plant::kTieIsBest && plant_ != Plant::kNanIsBest) return result;
   if (result.has_valid()) *result.mutable_valid() = Undisguised(result.valid());
   if (result.has_test()) *result.mutable_test() = Undisguised(result.test());

@@ -1,5 +1,5 @@
 // Faults that are planted into a world, to show that the simulation finds them. Each is planted
-// from outside the engines: a handler, channel, trainer, observer or part source that stands
+// from outside the engines: a handler, channel, trainer, observer or part source that is put
 // between two of them and breaks one promise, or an engine that is given another job or other
 // options. The single exception is kCapacityPerWorker, which uses StreamQueue::CapacityScope.
 
@@ -24,9 +24,9 @@
 
 namespace satrap::simulation {
 
-// What of a world's surroundings a plant replaces. A method returns its argument as it is if the
-// plant has nothing to do with it. Owns what it makes; the handlers, channels, trainers, observers
-// and sources that it is given must outlive the loop's events.
+// Replaces those of a world's surroundings that a plant changes. A method returns its argument as
+// it is if the plant has nothing to do with it. Owns what it makes; the handlers, channels,
+// trainers, observers and sources that it is given must outlive the loop's events.
 class Planting {
  public:
   // `loop` and `memory`, which all lives share, are not owned.

@@ -39,7 +39,7 @@ class JoinsAttempts final : public rpc::Handler {
   std::map<std::pair<std::string, uint64_t>, uint64_t> transfers_;
 };
 
-// Whoever asks for a chunk of an answer gets one of the newest answer.
+// Answers a request for a chunk of any answer with a chunk of the newest answer.
 class MixesAnswers final : public rpc::Handler {
  public:
   explicit MixesAnswers(rpc::Handler* chunks) : chunks_(chunks) {}

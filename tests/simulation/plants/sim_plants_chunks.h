@@ -1,5 +1,5 @@
-// Handlers and channels that are put next to the ones that cut and join large messages, and make
-// them break one promise (common/chunk/chunked_handler.h). None owns the handler that it is given.
+// Handlers and channels that are put next to those which cut and join large messages, and that make
+// these break one promise (common/chunk/chunked_handler.h). None owns the handler that it is given.
 //
 // Not thread-safe: they live on the SimLoop's thread.
 

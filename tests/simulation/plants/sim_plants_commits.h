@@ -15,14 +15,15 @@
 namespace satrap::simulation {
 
 // A coordinator that takes up to a second for each commit and may end in the meantime. If it does
-// not, the engine commits. If it tells members of an end, which the engine would have put off, the
-// entry is linked up to 1 ms later, under the number that was free when the commit came.
+// not, the engine commits. If it tells members of an end during this time, which the engine would
+// have put off, the entry is linked up to 1 ms later, under the number that was free when the
+// commit came.
 std::unique_ptr<rpc::Handler> NewUnguardedCommits(rpc::Handler* coordinator,
                                                   const std::string& run_dir, FileSystem* disk,
                                                   SimLoop* loop);
 
-// Says in the log that the job of the newest generation is dropped, whatever ended that generation,
-// if it has not run and its job is another one than that of the last generation that has.
+// If the newest generation has not run, and its job differs from that of the last generation that
+// has, says in the log that this job is dropped, whatever ended the generation.
 void DropUnprovenChange(const std::string& run_dir, FileSystem* disk);
 
 }  // namespace satrap::simulation

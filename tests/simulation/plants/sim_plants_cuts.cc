@@ -23,14 +23,15 @@
 namespace satrap::simulation {
 namespace {
 
-// Meanwhile rank 0 lets training go on, so the rows that are marked are newer than the ledger.
+// Delays a mark. Meanwhile rank 0 lets training go on, so the rows that are marked are newer than
+// the ledger.
 class LateMarks final : public rpc::Handler {
  public:
   LateMarks(rpc::Handler* ps, SimLoop* loop) : ps_(ps), loop_(loop) {}
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     if (!(method == rpc::kBeginCut)) {
-      // What follows a mark waits for it.
+      // Calls that follow a mark wait for it.
       const bool waits = late_ > 0 && (method == rpc::kAwaitCut || method == rpc::kAbandonCut);
       loop_->PostAfter(waits ? kLateUs : 0, [this, method, request = std::move(request),
                                              respond = std::move(respond)]() mutable {
@@ -44,7 +45,7 @@ class LateMarks final : public rpc::Handler {
   }
 
  private:
-  // Longer than a step takes, or the late mark would find the same rows.
+  // Longer than a step takes; otherwise the late mark would find the same rows.
   static constexpr int64_t kLateUs = 50000;
 
   void Deliver(const rpc::Message& request) {
@@ -95,8 +96,7 @@ class LateBeginCuts final : public rpc::Handler {
   void Newest(rpc::Message* message) {
     Request request;
     CHECK(request.ParseFromString(message->header));
-    // The sender knows the cut by its own number, and gets the files of the mark that was made
-    // last.
+    // The sender knows the cut by its own number, but gets the files of the newest mark.
     request.set_cut(request.cut() * kCopies + copies_[request.cut()]);
     message->header = request.SerializeAsString();
   }
@@ -195,7 +195,7 @@ class MissedCopyOuts final : public rpc::Handler {
     constexpr size_t kBlock = 64, kKey = kBlock + 8, kRow = kKey + 8;
     constexpr size_t kRowBytes = kCounterValues * sizeof(float);
     CHECK(saved->rows() == 1 && bytes->size() == kRow + kRowBytes + 16);
-    // With both checksums and the digest made again, nothing but the values betrays the file.
+    // The checksums and the digest are made again, so only the values show that the file is wrong.
     std::memcpy(bytes->data() + kRow, values->data(), kRowBytes);
     const absl::string_view view(*bytes);
     const uint32_t crc = ExtendCrc32c(Crc32c(view.substr(kBlock, 4)),
@@ -232,8 +232,8 @@ class EarlyCommitAnswers final : public rpc::Handler {
     if (absl::string_view(method.path) != kCommitPath) {
       return coordinator_->Handle(method, std::move(request), std::move(respond));
     }
-    // Rank 0 believes the cut committed. If the coordinator dies before it links the entry, the
-    // next generation begins from an older cut, and what was acknowledged is gone.
+    // Rank 0 believes that the cut is committed. If the coordinator dies before it links the entry,
+    // the next generation begins from an older cut, and what was acknowledged is gone.
     respond(DoneMessage());
     loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(20000)),
                      [this, method, request = std::move(request)] {
@@ -267,8 +267,8 @@ std::unique_ptr<rpc::Handler> NewEarlyCommitAnswers(rpc::Handler* coordinator, S
   return std::make_unique<EarlyCommitAnswers>(coordinator, loop);
 }
 
-// The fault: an abandoned cut is not written, but what ranks handed over with it was trained, and
-// belongs to the cuts after it.
+// This is the fault: an abandoned cut is not written, but what ranks handed over with it was
+// trained, so it belongs to the cuts after it.
 void ForgetfulLedger::Abandon(uint64_t cut) {
   handed_over_.erase(std::remove_if(handed_over_.begin(), handed_over_.end(),
                                     [cut](const CutPlan& plan) { return plan.number == cut; }),
@@ -279,7 +279,7 @@ LedgerState ForgetfulLedger::AsOf(uint64_t cut) const {
   absl::StatusOr<Ledger> ledger = Ledger::FromState(start_);
   CHECK_OK(ledger.status());
   for (const CutPlan& plan : handed_over_) {
-    // Ranks hand over for the next cut while the manifest of this one is still being written.
+    // Ranks hand over the next cut's plan while the manifest of this cut is still being written.
     if (plan.number > cut) continue;
     const absl::StatusOr<Ledger> released = Ledger::FromState(plan.released);
     CHECK_OK(released.status());

@@ -1,5 +1,5 @@
-// Faults of cuts: handlers that stand before an embedding PS or the coordinator, and the ledger of
-// a rank 0 that forgets. None owns what it is given.
+// Faults of cuts: handlers in front of an embedding PS or of the coordinator, and the ledger of a
+// rank 0 that forgets. None owns what it is given.
 //
 // Not thread-safe: they live on the SimLoop's thread.
 
@@ -23,12 +23,12 @@ namespace satrap::simulation {
 // Answers BeginCut at once; the PS gets it up to 50 ms later.
 std::unique_ptr<rpc::Handler> NewLateMarks(rpc::Handler* ps, SimLoop* loop);
 
-// Every attempt of a BeginCut marks anew, and AwaitCut means the newest mark. A copy of each
+// Every attempt of a BeginCut marks anew, and AwaitCut refers to the newest mark. A copy of each
 // BeginCut comes up to 20 ms later, as the network may deliver it.
 std::unique_ptr<rpc::Handler> NewLateBeginCuts(rpc::Handler* ps, SimLoop* loop);
 
-// If an Update comes while a cut is written, the cut's file has the counter row after it, with
-// right checksums. `disk` is the PS's.
+// If an Update comes while a cut is written, the cut's file has the counter row as it is after the
+// Update, with right checksums. `disk` is the PS's.
 std::unique_ptr<rpc::Handler> NewMissedCopyOuts(rpc::Handler* ps, FileSystem* disk);
 
 // Answers CommitCut at once; the coordinator gets it up to 20 ms later.

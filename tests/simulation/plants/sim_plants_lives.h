@@ -1,5 +1,5 @@
-// Faults between the lives of a run: handlers that stand before an engine and take what processes
-// of an earlier life have sent. None owns what it is given.
+// Faults between the lives of a run: handlers in front of an engine that accept what processes of
+// an earlier life have sent. None owns what it is given.
 //
 // Not thread-safe: they live on the SimLoop's thread.
 

@@ -89,7 +89,7 @@ std::unique_ptr<rpc::Handler> NewOtherKeys(rpc::Handler* ps);
 std::unique_ptr<rpc::Handler> NewEarlyEpochEnds(rpc::Handler* worker, int loaders);
 
 // A rank's channels, by embedding worker, that deliver its pushes reliably but answer them wrongly:
-// each at once, or, if `out_of_order`, whenever any push is answered, the oldest open one.
+// each at once, or, if `out_of_order`, the oldest open push whenever any push is answered.
 std::vector<std::unique_ptr<rpc::Channel>> NewMisansweredPushes(
     const std::vector<rpc::Channel*>& channels, bool out_of_order, SimLoop* loop);
 

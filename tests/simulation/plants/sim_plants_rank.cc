@@ -10,7 +10,8 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kNudge = 1e-9;  // far below the distance of two drawn metrics
 
-// Looks better than `values`, and than all that were disguised before, if `values` are not worse.
+// Metrics that look better than `values` and, unless `values` are worse, than all that were
+// disguised before.
 MetricValues Disguised(Plant plant, int merges, MetricValues values) {
   if (plant == Plant::kTieIsBest) {
     values.set_auc(values.auc() + kNudge * merges);

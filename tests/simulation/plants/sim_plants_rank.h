@@ -1,5 +1,5 @@
-// Trainers and observers that stand between a rank and its simulated network and break one promise
-// (sim_plants.h). None owns what it is given.
+// Trainers and observers that are put between a rank and its simulated network and break one
+// promise (sim_plants.h). None owns what it is given.
 //
 // Not thread-safe: they live on the SimLoop's thread.
 
