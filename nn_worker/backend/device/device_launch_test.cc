@@ -1,5 +1,5 @@
 // How many kernels the operations of DeviceBackend launch, and what they copy: a launch costs a
-// card some microseconds, so an operation over many features is one all the same.
+// card some microseconds, so an operation over many features is a single launch, too.
 
 #include <cstdint>
 #include <functional>

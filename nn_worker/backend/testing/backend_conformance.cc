@@ -129,8 +129,8 @@ TEST_P(BackendConformance, LinearGradIsTheReferences) {
         args.y = New(n, out, out + 5);
         backend_->Linear(args.x, args.w, Tensor(), activation, args.y);
         args.dy = Random(n, out, 4, out + 1);
-        // All outputs hold something else before: dw and db are overwritten, dx only if it is not
-        // added to.
+        // All outputs hold something else before, because dw and db must be overwritten, and dx if
+        // it is not added to.
         args.dx = {Random(n, in, 5, in + 2), add};
         args.dw = Random(in, out, 6);
         args.db = Random(1, out, 7);
@@ -158,8 +158,8 @@ TEST_P(BackendConformance, LinearGradMayBeWithoutInputGradientAndBias) {
   ExpectNear(args.dw, want.dw, 1e-5);
 }
 
-// Another number of ranks gives a rank another number of rows. Its samples must get the same bits
-// all the same: predictions do not depend on how a batch was divided.
+// With another number of ranks, a rank has another number of rows. Its samples must get the same
+// bits all the same, because predictions do not depend on how a batch is divided.
 TEST_P(BackendConformance, ARowDoesNotDependOnTheOthers) {
   constexpr int64_t kRows = 1000;
   for (const auto& [in, out] : {std::pair<int64_t, int64_t>{429, 400}, {64, 32}, {40, 1}}) {
@@ -196,8 +196,8 @@ TEST_P(BackendConformance, ActivationsAreTheReferences) {
       backend_->Activate(activation, x, y);
       reference_->Activate(activation, Reference(x), want);
       ExpectNear(y, want, 1e-6);
-      // Both gradients are made from one y, or the difference of the forward results would count
-      // twice.
+      // Both gradients are made from the same y. Otherwise the difference between the forward
+      // results would count twice.
       const Tensor dy = Random(133, 19, 2);
       const GradientTarget dx = {Random(133, 19, 3), add};
       const GradientTarget want_dx = {Reference(dx.tensor), add};
@@ -233,8 +233,8 @@ TEST_P(BackendConformance, BiasAndColumnSum) {
 
 TEST_P(BackendConformance, RowSumOfManyInputs) {
   const Tensor block = Random(150, 10, 1, 16);
-  // Neighbouring columns of the same rows may be taken in one loop (the CPU backend joins them);
-  // here are some that may be joined, one after a gap, and one of other memory.
+  // Neighbouring columns of the same rows may be taken in one loop (the CPU backend joins them).
+  // Some of these inputs may be joined, one comes after a gap, and one is in other memory.
   const std::vector<Tensor> xs = {block.Columns(0, 1), block.Columns(1, 1), block.Columns(4, 3),
                                   Random(150, 2, 2)};
   const Tensor y = New(150, 1), want = NewReference(150, 1);
@@ -351,7 +351,8 @@ TEST_P(BackendConformance, DropoutIsAFunctionOfTheSample) {
   backend_->Dropout(x, mask, 0.3f, y, /*add=*/false);
   reference_->Dropout(Reference(x), mask, 0.3f, want, /*add=*/false);
   ExpectNear(y, want, 0);
-  // The samples from 1200 on, as another rank may have them: the same mask as in the whole batch.
+  // The samples from 1200 on, as another rank may have them. Their mask must be that of the whole
+  // batch.
   backend_->Dropout(x.Rows(200, 57), NewDropoutMask(backend_.get(), 99, {3, 1200}), 0.3f, tail,
                     /*add=*/false);
   EXPECT_EQ(Values(tail), Values(y.Rows(200, 57)));
@@ -466,7 +467,7 @@ TEST_P(BackendConformance, CountsWhatIsBeyondALimitOrNotFinite) {
   set(7, 2, -2e15f);
   set(8, 3, 1e15f);
   const Tensor count = New(1, 1, 0, DType::kF64);
-  // Twice, because the count is added to what is there: a step counts over several tensors.
+  // Counts twice, because the count is added to what is there: a step counts over several tensors.
   backend_->CountBeyond(x, std::numeric_limits<float>::max(), count);
   backend_->CountBeyond(x, std::numeric_limits<float>::max(), count);
   EXPECT_EQ(Doubles(count)[0], 6);

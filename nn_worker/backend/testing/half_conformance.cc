@@ -101,7 +101,7 @@ TEST_P(HalfConformance, LinearIsTheReferences) {
         const Twin x = RandomTwin(dtype, n, in, 1, in + 3);
         const Twin w = RandomTwin(dtype, in, out, 2, PaddedStride(dtype, out));
         const Tensor bias = Random(1, out, 3);
-        // One output is a logit, which is F32.
+        // A single output is a logit, which is F32.
         const Twin y = TwinOf(New(n, out, out + 5, out == 1 ? DType::kF32 : dtype));
         backend_->Linear(x.half, w.half, bias, activation, y.half);
         reference_->Linear(x.want, w.want, Reference(bias), activation, y.want);
@@ -371,8 +371,8 @@ TEST_P(HalfConformance, RowsAreExchangedInSixteenBits) {
   }
 }
 
-// Rows of which a group of values is a part, or several parts; a row as long as groups; one value;
-// and values after the last copy, which have none.
+// Rows longer than a group of values, rows shorter than one, a row as long as a group, a row of one
+// value, and values after the last copy, which have no copy.
 TEST_P(HalfConformance, AnOptimizerStepRoundsWeightsIntoTheirCopies) {
   const int64_t n = 211;
   for (const DType dtype : kHalves) {

@@ -29,14 +29,14 @@ void Put(const GradientTarget& target, int64_t row, int64_t col, double value) {
   *to = static_cast<float>(target.add ? *to + value : value);
 }
 
-// The formulas of backend.h as they stand there, value by value and with sums in double, in a form
-// that a reader can compare with them. It shares no loop with CpuBackend, which is measured against
-// it; only what is a format (the bits of dropout) is the same code.
+// The formulas of backend.h as they are written there, value by value and with sums in double, in a
+// form that a reader can compare with them. It shares no loop with CpuBackend, which is tested
+// against it. It shares only what is a format (the bits of dropout).
 class ReferenceBackend final : public ReferenceInteractionBackend {
  public:
   absl::StatusOr<void*> Allocate(int64_t bytes) override {
     MutexLock lock(&allocations_mutex_);
-    // 64 bytes more than asked for, to begin at a multiple of 64.
+    // Takes 64 bytes more than asked for, so that the memory can begin at a multiple of 64.
     allocations_.emplace_back(new std::vector<double>((bytes + 71) / 8, 0.0));
     void* data = allocations_.back()->data();
     size_t space = allocations_.back()->size() * sizeof(double);
@@ -178,7 +178,8 @@ class ReferenceBackend final : public ReferenceInteractionBackend {
       for (int64_t p = 0; p < length; ++p) {
         const double value = FloatsOf(x, i)[p * y.cols + c];
         sum += value;
-        // A NaN must win, so that the finite check sees it; it compares false with everything.
+        // A NaN must win, so that the finite check sees it. It needs a test of its own, because
+        // every comparison with NaN is false.
         if (std::isnan(value) || value > largest) largest = value;
       }
       if (pooling == SequencePooling::kMean) sum /= std::max<int64_t>(1, length);
@@ -194,7 +195,8 @@ class ReferenceBackend final : public ReferenceInteractionBackend {
       const int64_t c = at % y.cols;
       double share = position < length ? 1 : 0;
       if (pooling == SequencePooling::kMean) share /= std::max<int64_t>(1, length);
-      // To one position only, the first that attains the maximum: it occurs once in y.
+      // The gradient goes to one position only, the first that attains the maximum, because the
+      // maximum occurs once in y.
       if (pooling == SequencePooling::kMax) {
         for (int64_t p = 0; p < position; ++p) {
           if (FloatsOf(x, i)[p * y.cols + c] == FloatsOf(y, i)[c]) share = 0;
@@ -314,7 +316,8 @@ class ReferenceBackend final : public ReferenceInteractionBackend {
           } else {
             const auto [begin, end] = IdsOf(f, i);
             for (int64_t j = begin; j < end; ++j) {
-              // The position of a sequence that this value is of takes one id only.
+              // In a sequence this value belongs to one position, and only the id at that position
+              // counts.
               if (f.pooling == RowPooling::kNone && j - begin != at / segment.width) continue;
               if (ShareOf(f, i, j) == 0) continue;
               sum += ShareOf(f, i, j) * FloatsOf(f.rows, UintsOf(f.ids)[j])[column];
@@ -339,7 +342,7 @@ class ReferenceBackend final : public ReferenceInteractionBackend {
       }
       return;
     }
-    // Which feature, sample and id each number of the inverse stands for.
+    // The feature, sample and id that a number of the inverse refers to.
     struct Place {
       const FeatureExchange* feature;
       int64_t sample, id;

@@ -82,7 +82,7 @@ void SoftmaxCrossEntropy(double gradient_scale, Tensor logits, Tensor labels, Te
 
 void CandidateLoss(double gradient_scale, const CandidateLossArgs& args) {
   DoublesOf(args.sums)[0] = DoublesOf(args.sums)[1] = 0;
-  // No label is read; the first score is passed instead of one.
+  // This loss reads no label; the first score is passed instead of one.
   ForSamples(
       args.scores, args.weights, args.mask, args.dscores, [&](int64_t i, double weight, double) {
         const int64_t positive = args.positives_on_diagonal ? i : 0;
