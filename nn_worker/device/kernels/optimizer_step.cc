@@ -22,7 +22,7 @@ SATRAP_DEVICE inline formula::AdamConstants AdamConstantsOf(const Step& step) {
           step.rule.epsilon, step.control.correction1, step.control.correction2};
 }
 
-// Each updates a value `w` and its slots a, b, c by the normalised gradient g.
+// Each rule updates a value `w` and its slots a, b, c by the normalised gradient g.
 struct Sgd {
   SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float&, float&, float&) {
     formula::Sgd(step.lr, g, w);
