@@ -28,7 +28,7 @@ ShapeOr Flattened(absl::Span<const SampleShape> inputs) {
   return SampleShape{ShapeSize(inputs[0])};
 }
 
-// In memory y is the inputs side by side, whatever its shape is called.
+// In memory y is the inputs side by side, whatever shape it is given.
 class JoiningLayer final : public Layer {
  public:
   using Shape = ShapeOr (*)(absl::Span<const SampleShape> inputs);

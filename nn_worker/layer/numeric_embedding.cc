@@ -32,7 +32,7 @@ class NumericEmbeddingLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  // Column by column: a product with one input, whose weight is the column's vector.
+  // Works column by column: each is a product with one input, whose weight is the column's vector.
   absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
                        absl::Span<const Tensor> ys) override {
     for (int64_t c = 0; c < columns_; ++c) {

@@ -26,7 +26,8 @@ class StopGradientLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  // The graph does not call it; a caller that does gets the zeros that the layer promises.
+  // The graph does not call this function; a caller that does gets the zeros that the layer
+  // promises.
   absl::Status Backward(const PassContext&, absl::Span<const Tensor>, absl::Span<const Tensor>,
                         absl::Span<const Tensor>, absl::Span<const GradientTarget> dxs) override {
     if (dxs[0].wanted() && !dxs[0].add) backend_->Fill(dxs[0].tensor, 0);
