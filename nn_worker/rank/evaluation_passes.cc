@@ -58,7 +58,8 @@ void EvaluationPasses::Continue() {
                   }));
 }
 
-// Scoring the next part does not wait for the Ack of the last one: its lookups change nothing.
+// Scoring the next part does not wait for the Ack of the last part, because lookups for scoring
+// change nothing.
 void EvaluationPasses::Acknowledge(uint64_t slot, int worker, uint64_t handle) {
   scoring_ = false;
   client_->Ack(worker, stream_, handle, [this, slot] {

@@ -35,7 +35,7 @@ void PartPipeline::OnAnswer(uint64_t number, PartInput input) {
     slot->state = State::kHeld;
     slot->input = std::move(input);
   } else {
-    // No Lookup was made for it, so its permit may return out of order.
+    // No Lookup was made for this request, so its permit may return out of order.
     slots_.erase(slot);
   }
   on_change_();
@@ -45,8 +45,9 @@ absl::optional<PartPipeline::TakenPart> PartPipeline::Take() {
   const auto slot = std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) {
     return s.state == State::kRequested || s.state == State::kHeld;
   });
-  // An unanswered request holds back the parts after it. If one of those were trained first, the
-  // Lookup of the earlier part would miss its push too, beyond the bound.
+  // An unanswered request holds back the parts after it. If one of these parts were trained first,
+  // the Lookup of the earlier part would miss the push of that part, too, which is beyond the
+  // bound.
   if (slot == slots_.end() || slot->state == State::kRequested) return absl::nullopt;
   slot->state = State::kTaken;
   return TakenPart{slot->number, slot->request.worker, slot->staleness, std::move(slot->input)};

@@ -244,7 +244,8 @@ absl::Status EmbeddingExchange::Invert(Slot* slot) {
     for (const int f : sent_[i].features) ids.push_back(slot->part.features[f].indices.rows);
     if (HasCandidates(*slot, sent_[i])) ids.push_back(slot->part.candidates.indices.rows);
     InvertIds(ids, slot->part.tables[sent_[i].table].num_rows, &inverse.host);
-    // Reserved here, because the scatter itself could not report that there is no room.
+    // The memory is reserved here, because the scatter itself could not report that there is no
+    // room.
     RETURN_IF_ERROR(backend_->ReserveScatter(static_cast<int64_t>(inverse.host.positions.size())));
     const auto hold = [&](const std::vector<uint32_t>& values,
                           HeldValues* held) -> absl::StatusOr<Tensor> {
@@ -261,9 +262,9 @@ absl::Status EmbeddingExchange::Invert(Slot* slot) {
   return absl::OkStatus();
 }
 
-// Takes the memory here and not when the sums are made, so that a part without room is an error
-// before its step begins. A slot keeps its pointers while the memory grows for the other one:
-// outgrown memory stays.
+// Takes the memory here and not when the sums are made, so that a part for which there is no room
+// is an error before its step begins. When the memory grows for one slot, the other keeps its
+// pointers, because outgrown memory stays.
 absl::Status EmbeddingExchange::ReserveSums(Slot* slot) {
   const bool copied = backend_->DeviceView(slot) == nullptr;
   MutexLock lock(&sums_mutex_);

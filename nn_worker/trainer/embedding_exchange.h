@@ -3,8 +3,8 @@
 // same way.
 //
 // Here, on the host, values are decoded from the wire and gradients encoded, in blocks of fixed
-// size; GatherRows and ScatterGradients of the backend do the rest. What they read is the payload
-// of the part itself where the backend can read the host's memory, and else one copy of it.
+// size; GatherRows and ScatterGradients of the backend do the rest. They read the payload of the
+// part itself where the backend can read the host's memory, and otherwise one copy of it.
 //
 // A part is prepared in a slot: decoded, copied in, and, to be trained, its ids inverted for a
 // backend that scatters by row. There are two slots, so that one part can be prepared while another
@@ -52,8 +52,9 @@ class EmbeddingExchange {
                     Collective* collective = nullptr);
 
   // Takes all memory that parts up to the size of `largest` need, so that none is allocated during
-  // a step. To score, that is slot 0 alone and nothing for gradients. For a backend that the host
-  // copies to; waits for it. RESOURCE_EXHAUSTED. REQUIRES: before the first Prepare
+  // a step. For scoring this is slot 0 alone, and nothing for gradients. Only for a backend that
+  // the host copies to; waits for the backend. RESOURCE_EXHAUSTED. REQUIRES: before the first
+  // Prepare
   absl::Status Reserve(const PartView& largest, PartUse use);
 
   // Prepares `part` in slot `slot`, on `pool`, or on this thread alone if that is null. The payload
