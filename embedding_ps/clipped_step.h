@@ -1,7 +1,7 @@
-// A ClippedStep is an ordered step between its two halves (JobConfig.gradient_clip_norm): all its
-// Updates are answered with the squares of its gradients, and it waits for the factor that
-// ApplyStep brings. Each embedding worker that sent an Update of the step sends ApplyStep; the
-// first applies it, the others wait until it is applied.
+// A ClippedStep is an ordered step that is summed but not applied yet
+// (JobConfig.gradient_clip_norm): all its Updates have been answered with the squares of its
+// gradients, and it waits for the factor that ApplyStep carries. Each embedding worker that sent an
+// Update of the step sends ApplyStep; the first applies it, the others wait until it is applied.
 //
 //   waiting --first ApplyStep--> being applied --End--> applied --Begin--> waiting for the next
 //
@@ -25,7 +25,7 @@ class ClippedStep {
   // From now on `sum` waits for its factor. REQUIRES: no step waits or is being applied
   void Begin(StepSum sum);
 
-  // What an ApplyStep leads to.
+  // What to do after an ApplyStep.
   struct Action {
     absl::optional<StepSum> apply;  // apply this now, then call End
     bool answer = false;            // the step is applied: answer this call now
@@ -34,7 +34,7 @@ class ClippedStep {
   // the factor is not in [0, 1], or if it differs from that of the step's first ApplyStep.
   absl::StatusOr<Action> Add(uint64_t step, float factor, const rpc::PendingAnswer& call);
 
-  // The step is applied. Returns the calls that waited for that.
+  // Notes that the step is applied. Returns the calls that waited for this.
   std::vector<rpc::PendingAnswer> End();
 
  private:

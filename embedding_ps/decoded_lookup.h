@@ -1,4 +1,5 @@
-// A Lookup as the tables take it: checked against the job, with an answer of bounded size.
+// A Lookup in the form that the tables take: checked against the job, with an answer of bounded
+// size.
 //
 // Thread-safe: a function of its arguments.
 

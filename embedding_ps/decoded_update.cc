@@ -28,8 +28,8 @@ absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
         absl::StrCat("tables.counts: the update rule of table ", from.table(),
                      " needs the sample counts of its keys, but the request has none"));
   }
-  // In an ordered step a 0 is valid: its parts share their candidates, and only the first part
-  // counts them.
+  // In an ordered step a count of 0 is valid: the parts share their candidates, and only the first
+  // part counts these.
   if (!ordered && std::find(counts.begin(), counts.end(), 0u) != counts.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("tables.counts: a key of table ", from.table(), " has a sample count of 0"));
@@ -37,7 +37,7 @@ absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
   return counts;
 }
 
-// The share of the step that a hybrid Update has.
+// The share that the part of a hybrid Update has in its step.
 absl::StatusOr<double> PartShare(const UpdateHeader& header, const TableOwnership& ownership,
                                  absl::Span<const TableGradient> tables) {
   const auto needs = std::find_if(tables.begin(), tables.end(), [&](const TableGradient& table) {
@@ -91,8 +91,8 @@ absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buf
   }
   RETURN_IF_ERROR(named.CheckSectionsDisjoint());
   ASSIGN_OR_RETURN(update.part_share, PartShare(header, ownership, update.tables));
-  // The whole request is checked, so memory may be allocated for it. f32 gradients are used where
-  // they arrived; 16-bit ones are widened once, here.
+  // The whole request is checked, so memory may be allocated for it. f32 gradients are used in
+  // place; 16-bit gradients are widened once, here.
   for (size_t i = 0; i < gradients.size(); ++i) {
     if (header.dtype() == F32) {
       update.tables[i].gradients = absl::MakeConstSpan(

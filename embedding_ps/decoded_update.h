@@ -1,4 +1,4 @@
-// An Update as the tables take it: checked against the job, gradients in f32.
+// An Update in the form that the tables take: checked against the job, gradients in f32.
 //
 // Thread-compatible.
 

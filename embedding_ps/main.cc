@@ -28,7 +28,7 @@ constexpr rpc::Method kMethods[] = {rpc::kLookup,     rpc::kUpdate,    rpc::kApp
 // Niceness of the threads that write cuts, so that they give way to the threads that serve.
 constexpr int kDiskNiceness = 10;
 
-// Waits for the rows of the cut. Heartbeats run meanwhile.
+// Loads the rows of the cut and waits for the end of the load. Heartbeats run meanwhile.
 absl::Status LoadCut(const std::string& folder, PsEngine* engine) {
   Mutex mutex;
   CondVar ended;
@@ -60,7 +60,8 @@ absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
   NowDoing("makes its tables");
   ASSIGN_OR_RETURN(const std::unique_ptr<PsEngine> engine,
                    PsEngine::Create(runtime.job(), options));
-  // Done before Serve, because neither may run beside calls. A cut has the preloaded rows, too.
+  // Load and Preload run before Serve, because neither may run at the same time as calls. A cut
+  // already has the preloaded rows.
   if (runtime.cut_folder().empty()) {
     NowDoing("preloads rows");
     engine->Preload();
@@ -73,7 +74,8 @@ absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
   RETURN_IF_ERROR(runtime.Join());
   RefreshEachSecond(runtime.executor(), [&] { ExportPsMetrics(*engine, runtime.metrics()); });
   runtime.WaitForFinish();
-  // A cut or load may still be under way; it uses the engine, which is destroyed at the return.
+  // A cut or load may still be under way. It uses the engine, which is destroyed when this function
+  // returns.
   disk_executor.Stop();
   load_executor.Stop();
   return absl::OkStatus();

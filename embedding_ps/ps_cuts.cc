@@ -105,7 +105,7 @@ void PsCuts::Abandon(uint64_t cut, absl::AnyInvocable<void()> answer) {
   const absl::Status why = absl::AbortedError("rank 0 abandoned it");
   {
     MutexLock lock(&mutex_);
-    // The cut was not begun: a BeginCut that is still on its way must not begin it.
+    // The cut has not begun, and a BeginCut that is still on its way must not begin it.
     if (cut > newest_) {
       newest_ = cut;
       begun_ = false;

@@ -35,8 +35,8 @@ class PsCuts {
     double seconds = 0;          // from the marks to the end of writing
   };
 
-  // `options`: all but the directory. Tables, executor, file system and kill points must outlive
-  // this object, and this object the tasks of the executor.
+  // `options` need no directory: Begin gives it. Tables, executor, file system and kill points must
+  // outlive this object, and this object must outlive the tasks of the executor.
   explicit PsCuts(CutWriter::Options options) : options_(std::move(options)) {}
 
   // Whether Begin(cut) would mark the rows: false if the cut is begun already.
@@ -50,7 +50,7 @@ class PsCuts {
   // answered as abandoned. FAILED_PRECONDITION: no cut of this number or a higher one is known.
   using Awaited = absl::AnyInvocable<void(absl::StatusOr<AwaitCutAnswer>)>;
   void Await(uint64_t cut, Awaited answer);
-  // Answers when nothing of the cut is being written, and nothing of it ever will be.
+  // Answers when nothing of the cut is being written any more, and nothing will be.
   void Abandon(uint64_t cut, absl::AnyInvocable<void()> answer);
 
   // Abandons what is being written: the tables are about to be replaced.

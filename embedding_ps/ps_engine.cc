@@ -63,7 +63,8 @@ absl::Status CheckStep(const StepHeader& step) {
   return absl::OkStatus();
 }
 
-// What the rules of a table need is not in the configuration: ask the tables.
+// Whether the rules of a table need sample counts or shares is not in the configuration, so the
+// tables are asked.
 TableOwnership OwnershipOf(const JobConfig& job, int ps_index,
                            absl::Span<const std::unique_ptr<EmbeddingTable>> tables) {
   TableOwnership ownership = TableOwnership::Of(job, ps_index);
@@ -115,7 +116,8 @@ PsEngine::PsEngine(const JobConfig& job, const Options& options,
       ownership_(OwnershipOf(job, options.index, tables)),
       ordered_(job.mode() == JobConfig::SYNC),
       tables_(std::move(tables)),
-      // A Lookup changes nothing and its answer is large, so it may run again.
+      // A Lookup changes nothing and its answer is large. So the answer is not kept, and a repeated
+      // call may run again.
       lookup_receiver_(ReceiverOptions(options, job.embedding_worker().replicas(),
                                        rpc::Keeping::kUntilDelivered),
                        options.executor),
@@ -154,8 +156,8 @@ void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Call
     return;
   }
   if (method == rpc::kLookup) {
-    // Numbered although it changes nothing: a slow Lookup is answered WAIT, as a sign of life, and
-    // runs once however often it is repeated meanwhile.
+    // The call is numbered although it changes nothing. So a slow Lookup is answered WAIT, as a
+    // sign of life, and runs once, however often it is repeated meanwhile.
     lookup_receiver_.Receive<LookupHeader>(
         std::move(request), std::move(respond),
         [this](const rpc::PendingAnswer& call, LookupHeader header, Buffer payload) {
@@ -319,8 +321,8 @@ void PsEngine::UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeade
 
 void PsEngine::FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::Message> answer) {
   {
-    // Counted before the answer is sent: a caller that has it may request a load at once, which
-    // must not find this Update open.
+    // The Update is counted as answered before the answer is sent: a caller that has the answer may
+    // request a load at once, and the load must not find this Update open.
     MutexLock lock(&mutex_);
     --open_updates_;
   }
@@ -366,7 +368,7 @@ void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader&
   });
 }
 
-// `part_share`: 1 for all parts of a step at once.
+// `part_share` is 1 if all parts of a step are applied at once.
 StepContext PsEngine::ContextOf(const StepHeader& header, double part_share) {
   StepContext context;
   context.step = static_cast<int64_t>(header.step());
@@ -391,8 +393,9 @@ void PsEngine::ApplySum(StepSum sum, float clip_factor,
               [this, sum = std::move(sum), done = std::move(done)]() mutable {
                 updates_ += sum.parts.size();
                 for (const auto& part : sum.parts) data_time_.Add(part.update.data_time_ms);
-                // Counted before any answer: a rank that has its answer may send a Lookup of the
-                // next step at once, and that Lookup is refused unless this step is counted.
+                // The step is counted before any answer is sent: a rank that has its answer may
+                // send a Lookup of the next step at once, and this is refused unless the step is
+                // counted.
                 {
                   MutexLock lock(&mutex_);
                   ++applied_steps_;

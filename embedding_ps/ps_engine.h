@@ -62,9 +62,10 @@ class PsEngine final : public rpc::Handler {
     Envelope envelope;  // of this run
     int index = 0;      // of this embedding PS
     Executor* executor = nullptr;
-    // For tasks that block on files, `threads` of the job at a time; may be the same.
+    // Runs the tasks that block on files, at most the job's `threads` of them at a time. May be the
+    // same executor.
     Executor* disk_executor = nullptr;
-    // For loads, during which this PS does nothing else; null: disk_executor.
+    // Runs loads, during which this PS does nothing else. Null: disk_executor runs them.
     Executor* load_executor = nullptr;
     FileSystem* file_system = DiskFileSystem();
     KillPoints* kill_points = nullptr;  // may be null

@@ -38,8 +38,9 @@ void PsEngine::AwaitApplyStep(StepSum sum, const ExactSum& squares) {
   std::vector<rpc::PendingAnswer> calls;
   for (const StepCollector::Part& part : sum.parts) calls.push_back(part.call);
   {
-    // The step waits before its Updates are answered: ApplyStep may come at once. It counts as an
-    // open Update, so that no cut and no load comes between its halves.
+    // The step must be waiting before its Updates are answered, because ApplyStep may come at once.
+    // It counts as an open Update, so that no cut and no load comes between summing and applying
+    // it.
     MutexLock lock(&mutex_);
     ++open_updates_;
     clipped_.Begin(std::move(sum));

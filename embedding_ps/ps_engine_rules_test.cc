@@ -24,7 +24,7 @@ JobConfig CowClipJob(JobConfig::Mode mode, int num_ps) {
 }
 
 // The limit is for the sum over the global batch: 4 samples * .25. It does not matter which part
-// counts the samples: a candidate, which all parts have, is counted by the first part.
+// counts the samples. For a candidate, which all parts have, it is the first part.
 TEST(PsEngineRulesTest, CowClipClipsTheSumOfAnOrderedStepOnce) {
   for (const std::vector<uint32_t>& counts : {std::vector<uint32_t>{1, 3}, {4, 0}}) {
     Pss pss(CowClipJob(JobConfig::SYNC, 1));

@@ -230,7 +230,8 @@ TEST(PsEngineTest, F16ValuesAndGradientsMayBeOfAnySize) {
   EXPECT_EQ(pss.Rows({9})[9], (std::vector<float>(3, -0x1p-40f)));
 }
 
-// An executor whose queue is `backlog_us` long. Its timers are on time.
+// An executor that runs each task `backlog_us` late, as if other tasks were queued before it. Its
+// timers are on time.
 class BusyExecutor final : public Executor {
  public:
   BusyExecutor(ManualExecutor* clock, int64_t backlog_us)
@@ -274,7 +275,8 @@ class DirectChannel final : public rpc::Channel {
 };
 
 TEST(PsEngineTest, ALookupThatTakesLongIsHeldRunsOnceAndIsNotTakenForADeadPs) {
-  // The first is longer than an attempt, the second longer than the wait for a silent peer.
+  // The first delay is longer than an attempt, and the second is longer than the wait for a silent
+  // peer.
   for (const int64_t backlog_us : {12'000'000, 100'000'000}) {
     ManualExecutor clock;
     BusyExecutor executor(&clock, backlog_us);
@@ -306,7 +308,7 @@ TEST(PsEngineTest, ALookupThatTakesLongIsHeldRunsOnceAndIsNotTakenForADeadPs) {
   }
 }
 
-// Answers to Lookups are large, so none is kept once it was given to an attempt.
+// Answers to Lookups are large, so an answer is not kept after it was given to an attempt.
 TEST_F(UnorderedPsEngineTest, ARepeatedLookupWhoseAnswerWasLostRunsAgain) {
   const rpc::Message lookup = Pss::LookupOf({7});
   const auto lost = pss_.CallAndWait(0, rpc::kLookup, lookup);
@@ -327,7 +329,7 @@ TEST_F(UnorderedPsEngineTest, ALookupOfAnEmbeddingWorkerThatDoesNotExistIsRefuse
             absl::StatusCode::kInvalidArgument);
 }
 
-// Rank 0's call `number` of a method.
+// A message of call `number` of a method, from rank 0.
 template <typename Request>
 rpc::Message OfRank0(Request request, uint64_t number) {
   *request.mutable_envelope() = ThisRun();

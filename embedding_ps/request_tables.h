@@ -1,6 +1,6 @@
 // Checks, while a request is decoded, that it names each table at most once and that its sections
 // of the payload do not overlap. The memory that a request costs is then bounded by its own bytes:
-// one section cannot stand for the keys of many tables.
+// no section can be used for the keys of several tables.
 //
 // Not thread-safe; one object per request.
 

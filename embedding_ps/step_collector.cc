@@ -20,7 +20,7 @@ absl::Status StepCollector::Add(const StepHeader& header, uint32_t part_index, P
                      part_index >= parts_.size() ? " does not exist" : " has arrived already"));
   }
   // All parts must be normalised alike, or the sum would mean nothing. The first one to arrive
-  // says how.
+  // decides how.
   if (arrived_ == 0) {
     header_ = header;
   } else if (header.normalizer() != header_.normalizer() || header.finite() != header_.finite() ||
@@ -103,7 +103,7 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
 
 namespace {
 
-// To a rule a count of 0 means "no sample", and it could not be told from a missing count.
+// To a rule a count of 0 means "no sample", and it could not be distinguished from a missing count.
 absl::Status CheckCounts(const StepSum& sum, const TableOwnership& ownership) {
   for (const TableGradient& table : sum.tables) {
     if (!ownership.tables[table.table].needs_sample_counts) continue;

@@ -75,9 +75,9 @@ struct StepSum {
   std::vector<SummedTable> sums;
   std::vector<TableGradient> tables;  // none if the step is not finite
 };
-// A single part needs no sums, so its gradients stay where they arrived. INVALID_ARGUMENT if a
-// table needs sample counts, but those of a key add up to 0. A part may have 0 for a key, because
-// only one of the parts that share candidates counts them; a step may not.
+// Sums the parts of a step. A single part needs no sums, so its gradients stay where they arrived.
+// INVALID_ARGUMENT if a table needs sample counts, but those of a key add up to 0. A part may have
+// 0 for a key, because only one of the parts that share candidates counts them; a step may not.
 absl::StatusOr<StepSum> SumStep(StepCollector::Complete step, const TableOwnership& ownership);
 
 }  // namespace satrap

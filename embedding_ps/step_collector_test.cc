@@ -14,7 +14,7 @@ TableOwnership OneTable() {
   return ownership;
 }
 
-// A part of rank `rank` with one table of two values a row. Its arrays live in the part itself.
+// A part of rank `rank` with one table of two values per row. Its arrays live in the part itself.
 StepCollector::Part Part(uint32_t rank, const std::vector<uint64_t>& keys,
                          const std::vector<float>& gradients,
                          const std::vector<uint32_t>& counts = {}) {

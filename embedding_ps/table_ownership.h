@@ -18,7 +18,7 @@ struct TableOwnership {
   struct Table {
     uint32_t id = 0;
     int row_values = 0;
-    // The values of EmbeddingTable's methods of these names.
+    // The results of EmbeddingTable's methods of these names.
     bool needs_sample_counts = false;
     bool needs_part_share = false;
   };
@@ -26,7 +26,8 @@ struct TableOwnership {
   int ps_index = 0;
   int num_ps = 1;
 
-  // For embedding PS `ps_index` of `job`. What tables need is left false: only they know.
+  // For embedding PS `ps_index` of `job`. Whether tables need counts or shares is left false: only
+  // the tables themselves know.
   static TableOwnership Of(const JobConfig& job, int ps_index);
 
   // The partitions of embedding PS `ps_index` of `num_ps`: one range, both ends inclusive. Empty,

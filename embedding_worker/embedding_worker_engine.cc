@@ -237,8 +237,8 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
   if (header.has_step()) request.step = header.step();
 
   StreamQueue::Decisions decisions;
-  // An unordered request with wait_ms 0 is queued and withdrawn under one lock: it gets a part that
-  // is there and is never seen waiting.
+  // An unordered request with wait_ms 0 is queued and withdrawn under one lock. So it gets a part
+  // if there is one, and is never seen waiting.
   bool not_yet = false;
   bool waits = false;
   {
@@ -281,7 +281,8 @@ void EmbeddingWorkerEngine::LookUp(Stream stream, const StreamQueue::Delivery& d
                  options_.on_failure(answers.status());
                  return delivery.request.call.Finish(answers.status());
                }
-               // Posted, because this may be a thread of gRPC, which must not gather and pool.
+               // This is posted, because the current thread may be one of gRPC, which must not
+               // gather and pool.
                options_.executor->Post([this, delivery, handle, answers = *std::move(answers)] {
                  AnswerPart(delivery, handle, answers);
                });
@@ -360,7 +361,8 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
       MakeUpdates(layout_, part, header, payload, update, ps_.num_ps());
   if (!updates.ok()) return call.Finish(updates.status());
   // The part is released only after the push was checked, so a malformed push changes nothing. Two
-  // pushes of one part, under different numbers, race to this point: one of them finds it gone.
+  // pushes of one part, under different numbers, race to this point, and one of them finds the part
+  // gone.
   const absl::Status released = Release(header.handle(), call.sender, TRAIN_STREAM);
   if (!released.ok()) return call.Finish(released);
 

@@ -109,7 +109,8 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   void PushPlanned(const PendingAnswer& call, const PushGradientsHeader& header,
                    const Buffer& payload);
 
-  // Carries out what a StreamQueue has decided. Not under the lock: it answers calls.
+  // Carries out what a StreamQueue has decided. It answers calls, so it does not run under the
+  // lock.
   void ApplyDecisions(Stream stream, StreamQueue::Decisions decisions);
   void LookUp(Stream stream, const StreamQueue::Delivery& delivery);
   void AnswerPart(const StreamQueue::Delivery& delivery, uint64_t handle,

@@ -1,5 +1,5 @@
-// Tests an engine that continues from a cut, and what the ledger and the tests of recovery need of
-// it.
+// Tests an engine that continues from a cut, and those of its properties that the ledger and the
+// tests of recovery rely on.
 
 #include <string>
 #include <vector>

@@ -43,7 +43,7 @@ JobConfig TestJob() {
 }
 
 float TestValue(uint64_t key, size_t c) {
-  // At most 249 for the rows of three values: up to 256 bf16 holds every integer.
+  // Values are at most 249 for the rows of three values, and bf16 holds every integer up to 256.
   return static_cast<float>(key % 50) + 100 * static_cast<float>(c);
 }
 
@@ -67,7 +67,8 @@ void FakePs::Call(const rpc::Method& method, rpc::Message request, int64_t, rpc:
     applied.set_outcome(OUTCOME_DONE);
     answer = rpc::Message{applied.SerializeAsString(), Buffer()};
   }
-  // Posted, as if over a network: the engine must not rely on an answer within its call.
+  // The answer is posted, as if it came over a network: the engine must not rely on an answer
+  // within its call.
   executor_->Post(
       [answer = std::move(answer), done = std::move(done)]() mutable { done(std::move(answer)); });
 }
@@ -83,7 +84,7 @@ rpc::Message FakePs::Lookup(const rpc::Message& request) {
   for (const TableKeys& table : header.tables()) {
     TableValues* values = answer.add_tables();
     values->set_table(table.table());
-    // The section has the size that is stated here, so the answer is right in itself and
+    // The section has the size that is stated here, so the answer is consistent in itself and
     // contradicts only the request.
     values->set_num_keys(table.num_keys() - (answer_one_row_less ? 1 : 0));
     values->set_row_values(table.table() == 3 ? 3 : 1);
@@ -165,7 +166,8 @@ void EngineTest::Start(const JobConfig& job, int index) {
 Reply EngineTest::SendBytes(const rpc::Method& method, rpc::Message message) {
   auto reply = std::make_shared<absl::optional<absl::StatusOr<rpc::Message>>>();
   engine_->Handle(method, std::move(message), [reply](absl::StatusOr<rpc::Message> answer) {
-    // A reply outlives its call: one that the engine holds is answered within a later SendBytes.
+    // A reply outlives its call: if the engine holds it back, it is answered within a later
+    // SendBytes.
     EXPECT_FALSE(reply->has_value()) << "answered twice";
     *reply = std::move(answer);
   });

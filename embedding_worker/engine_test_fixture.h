@@ -24,11 +24,11 @@ inline constexpr uint64_t kTestFingerprint = 0xabcdef;
 inline constexpr uint64_t kTestRunId = 0x1234567812345678;
 
 // Two PSs, two ranks, one loader, queue capacity of two parts. Table "t" (id 3) of 3 values:
-// feature "a" goes as rows, "bag" (its own ids) and "mix" (a's ids) are pooled. Table "u" (id 9) of
-// 1 value: feature "c" goes as rows.
+// feature "a" is sent as rows, "bag" (its own ids) and "mix" (a's ids) are pooled. Table "u" (id 9)
+// of 1 value: feature "c" is sent as rows.
 JobConfig TestJob();
 
-// Column `c` of the row that the fake PSs answer: small integers, exact in every wire dtype.
+// Column `c` of the row with which the fake PSs answer: small integers, exact in every wire dtype.
 float TestValue(uint64_t key, size_t c);
 
 // The key of an id in an id space.
@@ -38,7 +38,7 @@ uint64_t KeyIn(const char* space, uint64_t id);
 template <typename T>
 using ByKey = std::map<std::pair<uint32_t, uint64_t>, T>;
 
-// A PS that answers every Lookup by TestValue and keeps what the Updates said.
+// A PS that answers every Lookup by TestValue and keeps the contents of the Updates.
 class FakePs final : public rpc::Channel {
  public:
   struct SeenUpdate {
@@ -109,7 +109,7 @@ class EngineTest : public testing::Test {
   // a = {1, 2}, bag = {[7, 8], []}, mix = {1, 3}, c = {5, 5}: six keys.
   static PutMessage TwoSamples(Stream stream, uint32_t epoch, uint64_t seq);
 
-  // Sent by loader 0. PutTwoSamples sends a part of the train stream with seq = number.
+  // Sends a part as loader 0. PutTwoSamples sends a part of the train stream with seq = number.
   Reply Put(uint64_t number, const PutMessage& part);
   Reply PutTwoSamples(uint64_t number, uint32_t epoch = 0);
   Reply End(uint64_t number, uint32_t epoch);

@@ -73,7 +73,8 @@ TEST_P(EngineDtypeTest, TheAnswerHoldsDenseValuesRowsAndPooledValues) {
     EXPECT_EQ(header.tables(1).num_rows(), 1u);
     EXPECT_EQ(Decoded(payload, header.tables(1).values(), dtype)[0], TestValue(KeyIn("c", 5), 0));
 
-    // bag is a mean over two ids, then over none; mix is a sum over one id each.
+    // Feature "bag" is the mean of two ids for the first sample, and of none for the second.
+    // Feature "mix" is the sum of one id for each.
     const std::vector<float> bag = Decoded(payload, header.features(1).pooled(), dtype);
     const std::vector<float> mix = Decoded(payload, header.features(2).pooled(), dtype);
     for (size_t c = 0; c < 3; ++c) {
@@ -167,7 +168,8 @@ TEST_F(EngineTest, WhatAnF16UpdateCannotHoldIsCounted) {
   const absl::Span<float> rows =
       push.second.MutableView<float>(push.first.tables(1).gradients().offset_bytes(), 1);
   rows[0] = std::numeric_limits<float>::infinity();
-  // Feature "bag": the first value of sample 0, a gradient of two keys, is 2^-60 of their others.
+  // The first value of sample 0 in feature "bag" is a gradient of two keys. It is 2^-60 of these
+  // keys' other gradients, too small for an F16 with the scale that those need.
   const absl::Span<float> bag =
       push.second.MutableView<float>(push.first.features(0).gradients().offset_bytes(), 3);
   bag[0] = 0x1p-58f;

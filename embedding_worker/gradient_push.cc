@@ -15,7 +15,8 @@ namespace satrap {
 
 namespace {
 
-// The gradients of a push, checked, by index in the layout. Absent where there are none.
+// The gradients of a push, checked, by index in the layout; absent for tables and features without
+// gradients.
 struct PushedGradients {
   std::vector<absl::optional<rpc::WireValues>> tables;
   std::vector<absl::optional<rpc::WireValues>> features;

@@ -83,8 +83,8 @@ class PlanMaker {
       if (group.size() == 1) {
         ScatterSamples(group.front(), IdSpaceOf(group), 0, ids_.samples);
       } else {
-        // Sample by sample, so that a key that two features of a sample share is seen twice in a
-        // row and counted once.
+        // Goes sample by sample, so that a key which two features of a sample share comes twice in
+        // a row and is counted once.
         for (size_t s = 0; s < ids_.samples; ++s) {
           for (int feature : group) ScatterSamples(feature, IdSpaceOf(group), s, s + 1);
         }

@@ -104,7 +104,7 @@ TEST(LookupPlan, CountsAreSamplesNotOccurrences) {
     return 0;
   };
   EXPECT_EQ(count_of(5, "shared"), 1u);
-  // Sample 0 has it in b, sample 1 in a and in b.
+  // Sample 0 has the id in feature b, sample 1 in a and in b.
   EXPECT_EQ(count_of(6, "shared"), 2u);
   EXPECT_EQ(count_of(7, "shared"), 1u);
   EXPECT_EQ(count_of(5, "c"), 2u);

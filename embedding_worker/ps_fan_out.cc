@@ -50,8 +50,8 @@ class FanOutCall : public std::enable_shared_from_this<FanOutCall> {
   }
 
   Mutex mutex_;
-  // Guarded while answers are missing. After the last one nobody writes, so they are moved out
-  // without the lock.
+  // Guarded by the mutex while answers are missing. After the last one nobody writes any more, so
+  // the answers are moved out without the lock.
   std::vector<rpc::Message> answers_;
   size_t missing_ GUARDED_BY(mutex_);
   bool failed_ GUARDED_BY(mutex_) = false;

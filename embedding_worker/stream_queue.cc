@@ -164,7 +164,7 @@ bool StreamQueue::Refuse(Decisions* decisions) {
   return changed;
 }
 
-// Parts that are held do not keep the epoch open: after all end markers, and with nothing accepted,
+// Parts that are held do not keep the epoch open. After all end markers, and with nothing accepted,
 // the queue is not full, so AcceptHeld has left only parts of later epochs.
 bool StreamQueue::EndEpoch(Decisions* decisions) {
   if (!AllEnded() || !accepted_.empty()) return false;

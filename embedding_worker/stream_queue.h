@@ -57,9 +57,9 @@ class StreamQueue {
     CapacityScope capacity_scope = CapacityScope::kStream;
     int queue_capacity_parts = 8;
     int num_loaders = 1;
-    // Where the stream begins. `first_seqs`, for ordered streams only, has for each lane the seq of
-    // the first part that can arrive in the first epoch; with kNone no part of the lane arrives.
-    // Lanes after its end begin at 0.
+    // The place where the stream begins. `first_seqs`, for ordered streams only, has for each lane
+    // the seq of the first part that can arrive in the first epoch; with kNone no part of the lane
+    // arrives. Lanes after its end begin at 0.
     uint32_t first_epoch = 0;
     std::vector<uint64_t> first_seqs;
   };

@@ -1,6 +1,6 @@
-// What a program of an NN worker that has the kernels of a device does on it. There are three
-// programs: nn_worker computes on the CPU alone and has none, nn_worker_host has the kernels of the
-// host's device, nn_worker_cuda those of cards.
+// What an NN worker's program does on a device whose kernels it has. There are three programs:
+// nn_worker computes on the CPU alone and has none, nn_worker_host has the kernels of the host's
+// device, nn_worker_cuda those of cards.
 //
 // Thread-safe: const and without state.
 
@@ -41,7 +41,7 @@ class DeviceProgram {
       absl::FunctionRef<bool()> aborted) const = 0;
 };
 
-// Made of the kernels that the program links.
+// A DeviceProgram with the kernels that the program links.
 std::unique_ptr<DeviceProgram> NewDeviceProgram();
 
 }  // namespace satrap

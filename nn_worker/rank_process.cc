@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<Collective>> MakeCollective(RoleRuntime& runtime)
   return NewGlooCollective(options, runtime.coordinator());
 }
 
-// What this rank does together with the others.
+// The objects by which this rank acts together with the others.
 struct Ranks {
   std::unique_ptr<Collective> collective;
   std::unique_ptr<DeviceReduction> reduction;  // null: the collective adds up the gradients
@@ -396,7 +396,8 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
 absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,
                          absl::optional<int> card_flag) {
   // Read before this rank is ready, so that nobody trains a step in a generation that cannot begin.
-  // The others may not see rank 0's disk and get the network from it, and that takes all of them.
+  // The other ranks may not see rank 0's disk; they get the network from rank 0 later, in a call
+  // that needs all ranks.
   StartModel start;
   if (runtime.index() == 0) {
     ASSIGN_OR_RETURN(start, ReadStartModel(runtime.cut_folder(), runtime.job().init_from()));

@@ -220,7 +220,7 @@ void CutWriter::EndFile(Work* work) {
     if (work->file != nullptr) unsynced_.push_back(std::move(work->file));
     if (++files_read_ < files_.size()) return;
   }
-  // All rows are read: from here on they change without being copied.
+  // All rows have been read, so from here on they can change without being copied first.
   EndCuts();
 }
 

@@ -6,12 +6,12 @@
 //
 // The files are those of row_file.h: one for each table and each aligned range of
 // kPartitionsPerFile partitions that has rows, restricted to the partitions that the table may
-// hold. If those were more than kMostFilesOfPs, several ranges, even of different tables, are parts
-// of one file, and a table with few rows is one range, so that a cut of 500 small tables does not
-// have 8,000 files. Up to `threads` files are written at the same time, each by tasks that write
-// one block, so that the executor may have a single thread. A shard's lock is held only while some
-// hundred rows are copied. As far as possible files are synced after all rows were read: until then
-// rows that change have to be copied out, and a sync takes long.
+// hold. If this would make more than kMostFilesOfPs files, several ranges, even of different
+// tables, are parts of one file, and a table with few rows is one range, so that a cut of 500 small
+// tables does not have 8,000 files. Up to `threads` files are written at the same time, each by
+// tasks that write one block, so that the executor may have a single thread. A shard's lock is held
+// only while some hundred rows are copied. As far as possible files are synced after all rows were
+// read: until then rows that change have to be copied out, and a sync takes long.
 //
 // Thread-safe. The tables, the executor, the file system and the kill points are not owned and must
 // outlive the tasks.
@@ -52,8 +52,9 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
     KillPoints* kill_points = nullptr;  // may be null
   };
   struct Result {
-    // OK: `files` are durable. Otherwise the reason for which the cut is abandoned: that given to
-    // Abandon, the error of a file, which names it, or that other marks or a load took the tables.
+    // OK if `files` are durable. Otherwise why the cut was abandoned: the reason given to Abandon,
+    // the error of a file, with the file's name, or that another mark or a load has taken over the
+    // tables.
     absl::Status status;
     bool copy_limit = false;  // abandoned because copies needed more than copy_bytes
     // Ordered by table and partition; parts of one file are together, in their order.
@@ -72,7 +73,8 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
   // and the copies are freed. REQUIRES: called once
   void Start(Done done);
 
-  // Ends the writing soon, unless it has ended: no file is begun or made durable any more.
+  // Makes the writing end soon, unless it has ended already. No further file is begun or made
+  // durable.
   void Abandon(absl::Status why);
 
  private:

@@ -184,7 +184,7 @@ TEST_F(CutWriterTest, AnyOperationThatFailsAbandonsTheCutNamingTheFileAndLeavesN
   EXPECT_EQ(Load(tables, SaveNow(tables.all(), folder).files, folder), wanted);
 }
 
-// Golden: a job of few tables has the files that it always had.
+// A golden test: the files of a job with few tables must stay as they always were.
 TEST_F(CutWriterTest, AFewTablesHaveAFileForEachRange) {
   const Tables tables({});
   SplitMix64 random(1);

@@ -26,7 +26,8 @@ absl::StatusOr<const SavedTable*> FindSavedTable(const LoadOptions& options,
   const bool warm = options.warm_start.has_value();
   if (warm && !TakesName(*options.warm_start, config.name())) return nullptr;
   for (const SavedTable& saved : manifest.tables()) {
-    // A warm start compares names, which people choose; otherwise ids, which the format uses.
+    // A warm start matches tables by name, because people choose the names. Any other load matches
+    // them by id, as the format does.
     if (warm ? saved.name() == config.name() : saved.id() == config.id()) return &saved;
   }
   if (warm) return nullptr;
@@ -49,7 +50,8 @@ absl::Status CheckRowCount(const CheckpointManifest& manifest, const SavedTable&
                                           ", and its files have ", rows));
 }
 
-// The steps of the model in which its table was not frozen: rows count these.
+// How many of the model's steps the table was not frozen in. The step numbers that rows keep count
+// only these steps.
 uint64_t OwnSteps(const CheckpointManifest& manifest, const SavedTable& saved) {
   for (const FrozenSteps& frozen : manifest.position().frozen_steps()) {
     if (frozen.table() != saved.id()) continue;
@@ -194,7 +196,7 @@ class Load : public std::enable_shared_from_this<Load> {
     Post([this] { Work(); });
   }
 
-  // The last worker has ended: nothing runs beside this.
+  // Called when the last worker has ended, so nothing else runs at the same time.
   void End() {
     if (result_.status.ok() && step_ == &Load::ReadFile) {
       return Begin(&Load::IndexShard, shards_.size());

@@ -22,9 +22,9 @@ struct LoadOptions {
   int threads = 1;        // files read at the same time
   Executor* executor = nullptr;
   FileSystem* file_system = nullptr;
-  // If given, the tables that it takes by name get the model's rows, where the model has such a
-  // table; all other tables stay as they are. Rows of other optimizers are converted
-  // (row_conversion.h). If absent, the model must have all tables, with equal rows.
+  // If given, each table that it selects by name gets the rows of the model's table of that name,
+  // if the model has one; all other tables stay as they are. Rows saved with another optimizer are
+  // converted (row_conversion.h). If absent, the model must have all tables, with equal rows.
   absl::optional<WarmStartConfig> warm_start = absl::nullopt;
 };
 

@@ -23,7 +23,7 @@
 namespace satrap {
 namespace {
 
-// Tables of few rows, and one whose every range has many.
+// Many tables of few rows, and one table that has many rows in each of its ranges.
 class ManyTablesTest : public testing::Test {
  protected:
   ManyTablesTest() {

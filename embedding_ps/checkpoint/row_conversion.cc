@@ -12,10 +12,10 @@
 namespace satrap {
 namespace {
 
-// With more, there are too many combinations to try.
+// With more segments than this, there are too many combinations of optimizers to try.
 constexpr int kMostSegmentsOfAnyOptimizer = 3;
 
-// All optimizers and L2 modes of a segment that a fingerprint distinguishes.
+// All settings of optimizer and L2 mode that the fingerprint of a segment distinguishes.
 std::vector<SegmentConfig> Variants() {
   std::vector<SegmentConfig> variants(1);  // no kind: the default
   const google::protobuf::OneofDescriptor* kinds =
@@ -62,7 +62,9 @@ bool FindOptimizers(const std::vector<SegmentConfig>& variants, uint64_t fingerp
   });
 }
 
-// `saved` has the id and the semantics of the saved table, and is otherwise this run's table.
+// The saved table, whose rows have `fingerprint`; nullopt if no optimizers of its segments give
+// this fingerprint. `saved` has the saved table's id and semantics, but is otherwise this run's
+// table.
 absl::optional<TableConfig> SavedTableOf(TableConfig saved, uint64_t fingerprint) {
   if (HasFingerprint(saved, fingerprint)) return saved;
   const std::vector<SegmentConfig> variants = Variants();
@@ -85,7 +87,7 @@ absl::optional<TableConfig> SavedTableOf(const TableConfig& config, uint32_t sav
   const bool was_global = config.semantics() != TableConfig::GLOBAL;
   saved.set_semantics(was_global ? TableConfig::GLOBAL : TableConfig::LAZY);
   for (SegmentConfig& segment : *saved.mutable_segments()) {
-    // LAZY has no DENSE, and OCCURRENCE has the same rows.
+    // Semantics LAZY does not allow DENSE, and rows with OCCURRENCE have the same form.
     if (segment.l2_mode() == SegmentConfig::DENSE) segment.set_l2_mode(SegmentConfig::OCCURRENCE);
   }
   return SavedTableOf(std::move(saved), fingerprint);
@@ -100,8 +102,8 @@ bool KeepStatesAlike(const SegmentConfig& a, const SegmentConfig& b) {
   return TableFingerprint(of_a) == TableFingerprint(of_b);
 }
 
-// The last step of a row, renumbered for a run whose step 0 follows the last of `steps` steps. A
-// row without a last step gets the one before all of them (row_step.h).
+// Renumbers the last step of a row for a run whose step 0 comes right after `steps` steps of the
+// other run. A row without a last step gets the one before all of them (row_step.h).
 float CountedAnew(float encoded, int64_t steps) {
   const int64_t last = (encoded == 0 ? -1 : DecodedStep(encoded)) - steps;
   return EncodedStep((last % kRowStepPeriod + kRowStepPeriod) % kRowStepPeriod);
@@ -172,7 +174,8 @@ void RowConversion::CopyState(const SegmentConfig& segment, const RowLayout::Seg
   const auto of_optimizer = static_cast<size_t>(floats.optimizer);
   copies_.push_back({from_state, to_state, of_optimizer});
   if (floats.optimizer_has_last_step) last_steps_.push_back(to_state + of_optimizer - 1);
-  // A state whose last step is not known is assumed to be that at the other run's end.
+  // If the saved rows keep no last step, the state is assumed to be up to date at the end of the
+  // other run.
   if (!from_has_last_step) return;
   const size_t from_last_step = from_state + from.state_size - 1;
   if (!floats.has_last_step) {

@@ -1,10 +1,11 @@
 // Converts the rows of a table that another run has saved to rows of this run: values are taken,
 // and so is the state of each segment that has the same kind of optimizer. Other states begin anew.
-// So do the step numbers of l2_mode TOUCHED, because this run counts its steps from 0. The last
-// steps of states that age (semantics GLOBAL, sgd_l1) are renumbered, so that they lie as far
-// before this run's first step as they lay before the end of the other run. A state for which this
-// run's rows keep no last step is aged, with this run's constants, to what it was at that end. Rows
-// that an older build has saved are also converted to today's (row_form.h), for any reader.
+// The step numbers of l2_mode TOUCHED also begin anew, because this run counts its steps from 0.
+// The last steps of states that age (semantics GLOBAL, sgd_l1) are renumbered, so that they lie as
+// far before this run's first step as they lay before the end of the other run. If this run's rows
+// keep no last step for a state, the state is aged, with this run's constants, to the end of the
+// other run. Rows that an older build has saved are also converted to today's form (row_form.h),
+// whoever reads them.
 //
 // Thread-safe: constant once made.
 
@@ -26,7 +27,8 @@ namespace satrap {
 
 class RowConversion {
  public:
-  // Whether rows that were saved by a table with this fingerprint are not yet those of `table`.
+  // Whether rows that were saved by a table with this fingerprint must be converted before `table`
+  // can hold them.
   static bool IsNeeded(const EmbeddingTable& table, uint64_t fingerprint);
   // The conversion of rows that were saved by a table with this id and fingerprint, after `steps`
   // steps of its own (those in which it was not frozen). A manifest does not list the segments of a
@@ -36,8 +38,9 @@ class RowConversion {
   static absl::optional<RowConversion> Find(const EmbeddingTable& table, uint32_t saved_id,
                                             uint64_t fingerprint, uint64_t steps);
 
-  // The conversion of rows of this run, or of a run that is scored, that were saved in the first
-  // form of `table`'s own rows after `steps` of its steps. nullopt if the fingerprint is another.
+  // The conversion of rows that this run, or a run that is scored, has saved in the first form
+  // (row_form.h) of `table`'s own rows, after `steps` of the table's steps. nullopt if the
+  // fingerprint is not the one of that form.
   static absl::optional<RowConversion> OfFirstForm(const EmbeddingTable& table,
                                                    uint64_t fingerprint, uint64_t steps);
 
@@ -59,7 +62,7 @@ class RowConversion {
   // `layout` is that of rows of `saved` in today's form.
   void SetFormat(const TableConfig& saved, const RowLayout& layout, uint64_t fingerprint,
                  uint64_t steps);
-  // Copies the state of a segment that is kept alike in both tables.
+  // Copies the state of a segment for which both tables keep the same kind of state.
   void CopyState(const SegmentConfig& segment, const RowLayout::Segment& from,
                  bool from_has_last_step, const RowLayout::Segment& to);
 

@@ -116,7 +116,7 @@ absl::Status CheckHeader(absl::Span<const char> header, const SavedFile& saved,
   return file.DamagedIf(!matches, "the header does not match the manifest");
 }
 
-// Whether `keys` ascend, from above `before` (if any) on.
+// Whether `keys` ascend and, if `any_before`, all are above `before`.
 bool Ascend(absl::Span<const uint64_t> keys, bool any_before, uint64_t before) {
   if (any_before && keys[0] <= before) return false;
   for (size_t i = 1; i < keys.size(); ++i) {
@@ -159,7 +159,8 @@ absl::Status RowFileWriter::BeginPart(const EmbeddingTable& table, int first_par
 absl::Status RowFileWriter::Append(absl::Span<const uint64_t> keys, absl::Span<const float> rows) {
   const size_t num_floats = rows.size() / keys.size();
   for (size_t i = 0; i < keys.size(); ++i) {
-    // A sum over rows, so that it does not depend on how rows are spread over files and PSs.
+    // The digest is a sum over rows, so that it does not depend on how rows are spread over files
+    // and PSs.
     rows_digest_ += Xxh64(BytesOf(rows.subspan(i * num_floats, num_floats)), keys[i]);
   }
   parts_.back().set_rows(parts_.back().rows() + keys.size());

@@ -77,11 +77,11 @@ struct RowFormat {
 };
 RowFormat RowFormatOf(const EmbeddingTable& table);
 
-// Reads the part that `saved`, from a manifest, says is at `where` in its file in `directory`, and
-// calls visit(keys, rows) for each block once its checksum was found right. The rows are
-// [keys.size(), num_floats]. DATA_LOSS, naming the file and, if it is damaged, the offset, if the
-// file is missing or cut, a byte has changed, its keys do not ascend within its partitions, or it
-// is not the file that `saved` describes.
+// Reads one part of a file in `directory`: the part that `saved`, an entry of a manifest, describes
+// and that lies at `where`. Calls visit(keys, rows) for each block after verifying its checksum.
+// The rows are [keys.size(), num_floats]. DATA_LOSS, naming the file and, if it is damaged, the
+// offset, if the file is missing or truncated, a byte has changed, its keys do not ascend within
+// its partitions, or it is not the file that `saved` describes.
 absl::Status ReadRowFile(
     const std::string& directory, const SavedFile& saved, const PartOfFile& where,
     const RowFormat& format, FileSystem* file_system,

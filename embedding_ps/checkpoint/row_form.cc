@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kFirstPeriod = int64_t{1} << 24;
 
-// Encodes anew the last step of a row, which was counted modulo 2^24 when its table had made
-// `steps` steps. Of the steps with that count it is the newest that is possible.
+// Re-encodes the last step of a row, which was counted modulo 2^24, after `steps` steps of its
+// table. Several steps have the same count; this assumes the newest of those that are possible.
 float FromFirstPeriod(float encoded, int64_t steps) {
   const int64_t newest = steps + kMostStepsLate;
   if (encoded == 0 || newest < kFirstPeriod) return encoded;

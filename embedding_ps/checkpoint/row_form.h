@@ -43,7 +43,7 @@ class RowUpgrade {
   struct Copy {
     size_t from, to, floats;
   };
-  // [from, from + dim) is what was paid; what is owed follows.
+  // Floats [from, from + dim) are what each weight has paid. What every weight owes follows.
   struct Debts {
     size_t from, to, dim;
   };

@@ -100,7 +100,8 @@ class FirstFormTest : public testing::Test {
 TEST_F(FirstFormTest, WhatAWeightOwesIsMadeOfWhatItHasPaid) {
   TableConfig stand_in = Config();
   stand_in.mutable_segments(0)->mutable_optimizer()->mutable_adadelta();  // 4 floats of state
-  // 2 values; the weight above 0 has paid all of the 5 that are owed, the other one 4 of them.
+  // The row: 2 values; the weight above 0 has paid all of the 5 that are owed, the other weight 4
+  // of them.
   Save(SgdL1Config(), stand_in, {3, -2, -5, 4, 5, 100}, 200);
   EXPECT_EQ(Load(SgdL1Config()), (Row{3, -2, 0, 9, 10, 1, 100}));
   const Row warm = Load(SgdL1Config(), WarmStartConfig());

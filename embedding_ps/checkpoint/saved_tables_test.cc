@@ -89,7 +89,7 @@ class SavedTablesTest : public testing::Test {
     }
     return all;
   }
-  // Whatever goes wrong leaves an empty table, or the rows from before.
+  // Loads into a table of 3 rows. An error must leave the table empty or these rows in place.
   absl::Status LoadStatus(const TableConfig& config = Config()) {
     const auto table = NewTable(config);
     table->CreateRows({1, 2, 3});
@@ -165,7 +165,8 @@ TEST_F(SavedTablesTest, FilesOfTheSamePartitionsAreDataLoss) {
   twice.mutable_tables(0)->set_rows(manifest_.tables(0).rows() + manifest_.table_files(0).rows());
   CHECK_OK(WriteManifest(directory_, twice));
   EXPECT_EQ(LoadStatus().code(), absl::StatusCode::kDataLoss);
-  // Files of two saves by different numbers of PSs: their ranges overlap and begin apart.
+  // Files of two saves by different numbers of PSs, so that ranges overlap and begin at different
+  // partitions.
   Save(3);
   CheckpointManifest overlapping = manifest_;
   Save(1);
@@ -216,7 +217,7 @@ TEST_F(SavedTablesTest, AChangedByteIsDataLossNamingFileAndOffset) {
   EXPECT_NE(status.message().find("offset"), absl::string_view::npos) << status;
 }
 
-// The row count of the first block is damaged: nothing is allocated for rows that cannot be there.
+// The row count of the first block is damaged. Nothing may be allocated for rows that cannot exist.
 TEST_F(SavedTablesTest, ADamagedRowCountIsDataLossBeforeAnythingIsAllocated) {
   Save(1);
   const std::string content = *ReadWholeFile(file_);
@@ -241,7 +242,8 @@ TEST_F(SavedTablesTest, TheChecksumOfABlockCoversItsRowCount) {
   EXPECT_EQ(crc, ExtendCrc32c(Crc32c(count), body));
 }
 
-// Intact and with the same keys: only the manifest shows that it belongs to another save.
+// The file is intact and has the same keys, so only the manifest shows that it belongs to another
+// save.
 TEST_F(SavedTablesTest, AFileOfAnotherSaveIsDataLoss) {
   Save(1, /*updates=*/2);
   const std::string other = *ReadWholeFile(file_);

@@ -151,8 +151,8 @@ TEST_F(WarmStartTest, FindsTheOptimizersThatAModelWasSavedWith) {
   EXPECT_EQ(row, (Row{10, 11, 12, 13, at, 0}));
 }
 
-// Otherwise a row whose last L2 was added in step 100 of the other run would get none in this run's
-// first 100 steps, like one whose part comes late.
+// If the step number were kept, a row whose last L2 was added in step 100 of the other run would
+// get no L2 in this run's first 100 steps, as if its parts had arrived late.
 TEST_F(WarmStartTest, TheStepOfTheLastL2BeginsAnew) {
   TableConfig config = Config("users", 3);
   config.mutable_segments(0)->set_l2_mode(SegmentConfig::TOUCHED);

@@ -1,4 +1,5 @@
-// Adam, AdamW and AMSGrad: one class, for they differ in the step of a value and in what it keeps.
+// Adam, AdamW and AMSGrad are one class, because they differ only in the step of a value and in the
+// state that they keep.
 
 #include <algorithm>
 #include <type_traits>
@@ -59,7 +60,8 @@ SATRAP_VECTORIZE_SAME_BITS void AdamDecayed(AdamConstants c, const BiasCorrectio
     float* __restrict const second = first + dim;
     const float t = CountOn(second[dim], step);
     second[dim] = t;
-    // Most rows have the same t: those that are never left out have taken the same number of steps.
+    // Most rows have the same t, because all rows that are never left out have taken the same
+    // number of steps.
     if (t != last_t) {
       c.correction1 = correction1(t);
       c.correction2 = correction2(t);

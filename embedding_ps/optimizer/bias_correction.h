@@ -1,8 +1,8 @@
 // The bias correction of a decaying average that began at 0: 1 - beta^t after t steps.
 //
 // The first 32,768 are kept in a table, because a power for each row would cost more than the rest
-// of its step. In f32 a beta of .999, the usual one, comes to 1 after some 17,300 steps, and then
-// no power is left to compute.
+// of its step. In f32 a beta of .999, the usual one, gives a correction of 1 after some 17,300
+// steps, and then no power has to be computed any more.
 //
 // Thread-safe: const.
 
@@ -21,7 +21,7 @@ class BiasCorrection {
   explicit BiasCorrection(float beta) : beta_(beta) {
     for (size_t t = 0; t < kTabled; ++t) {
       tabled_.push_back(Compute(static_cast<float>(t)));
-      // From here on all are 1.
+      // All further corrections are 1, too.
       if (tabled_.back() == 1) break;
     }
   }

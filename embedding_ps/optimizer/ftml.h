@@ -3,8 +3,8 @@
 //   z = b1 z + (1 - b1) g - (d_t - b1 d_(t-1)) w; w = -z / d_t
 //
 // z and d need not be kept: z = -d_(t-1) w holds before each step but the first, where z and d are
-// 0, and in both cases the last line becomes w -= (1 - b1) g / d_t. It keeps the initial values of
-// a row and values that were clamped.
+// 0, and in both cases the last line becomes w -= (1 - b1) g / d_t. This form keeps the initial
+// values of a row and values that were clamped.
 //
 // State: v [dim], t [1]; 0.
 

@@ -25,8 +25,8 @@ SATRAP_VECTORIZE_SAME_BITS void FtrlStep(const FtrlConstants& constants,
     const float w = values[i];
     const float n = squares[i] + g * g;
     const float quadratic = (c.beta + std::sqrt(n)) / c.learning_rate + c.lambda2;
-    // With s = sgn(w), z after the step is -w quadratic - s lambda1 + g where w is not 0, as the
-    // old z and the proximal term add up to it; and z + g where w is 0.
+    // Let s = sgn(w). Where w is not 0, the old z and the proximal term add up so that z after the
+    // step is -w quadratic - s lambda1 + g. Where w is 0, it is z + g.
     const float s = w > 0 ? 1.0f : w < 0 ? -1.0f : 0.0f;
     const float z = (s == 0 ? linear[i] : -w * quadratic - s * c.lambda1) + g;
     const float magnitude = std::fabs(z);

@@ -2,10 +2,10 @@
 //   s = (sqrt(n + g^2) - sqrt(n)) / alpha; z += g - s w; n += g^2
 //   w = 0 if |z| <= lambda1, else -(z - sgn(z) lambda1) / ((beta + sqrt(n)) / alpha + lambda2)
 //
-// A weight that is not 0 says what its z is: -w ((beta + sqrt(n)) / alpha + lambda2) - sgn(w)
-// lambda1. So z is taken from w where w is not 0, and from the state where it is. A row that begins
-// at random values keeps them at its first step, which z = 0 would not; and w does not jump when
-// the learning rate changes. With a constant rate this is Algorithm 1.
+// A weight that is not 0 determines its z: -w ((beta + sqrt(n)) / alpha + lambda2) - sgn(w)
+// lambda1. So z is computed from w where w is not 0, and read from the state where w is 0. A row
+// that begins at random values keeps them at its first step, whereas z = 0 would discard them; and
+// w does not jump when the learning rate changes. With a constant rate this is Algorithm 1.
 //
 // State: z [dim], 0 and read only where w is 0; n [dim], which starts at initial_accumulator.
 

@@ -1,6 +1,6 @@
 // Step numbers and step counts that a row keeps, each as one float of its state: the last step that
-// changed something of the row, and how many it has taken. No arithmetic of f32 is done with them,
-// so they go on past 2^24.
+// changed something of the row, and how many steps the row has taken. No arithmetic of f32 is done
+// with them, so they go on past 2^24.
 //
 // The float of a last step is 0 until the first one. Then step s, modulo kRowStepPeriod, is the
 // float of that rank in this order: the whole numbers 1 to 2^24, the floats above them, the
@@ -25,8 +25,8 @@ inline constexpr int64_t kRowStepPeriod = kMostExactCount + kLargerFloats + (int
 // An Update arrives at most max_staleness steps after its part was trained, and max_staleness is at
 // most 256.
 inline constexpr int64_t kMostStepsLate = 256;
-// A row that is up to this many steps ahead means a late part or another run's row; a row further
-// ahead is a period behind.
+// If a row's last step is up to this many steps ahead, a part is late or the row is another run's.
+// If it seems to be further ahead, it is a period behind instead.
 inline constexpr int64_t kMostStepsAhead = kMostExactCount;
 
 inline float FloatOfBits(uint32_t bits) {
@@ -59,10 +59,11 @@ inline int64_t DecodedStep(float encoded) {
   return bits - 0x80800000 + kMostExactCount + kLargerFloats;
 }
 
-// Steps after the last one of the row, up to and including `step`; step + 1 if there was none, 0 if
-// `step` or a later one is the row's last already. A row that is further ahead than a part may be
-// late comes from another run, whose steps were counted anew: 1. So, wrongly, does one that was
-// left alone for more than kRowStepPeriod - kMostStepsAhead steps, 3,003,121,663.
+// The number of steps after the row's last one, up to and including `step`. It is step + 1 if the
+// row has no last step, and 0 if its last step is `step` or later. If the last step is further
+// ahead than a late part explains, the row is assumed to come from another run, which counted its
+// steps separately, and the result is 1. This is wrong for a row that was left alone for more than
+// kRowStepPeriod - kMostStepsAhead steps, 3,003,121,663.
 inline int64_t StepsPassed(float encoded_last_step, int64_t step) {
   if (encoded_last_step == 0) return step + 1;
   const int64_t behind =
@@ -71,16 +72,16 @@ inline int64_t StepsPassed(float encoded_last_step, int64_t step) {
   return kRowStepPeriod - behind <= kMostStepsLate ? 0 : 1;
 }
 
-// The encoded last step of a row after a step that does not count because it was not finite: later
-// steps are then as far away as if that step had not been numbered.
+// The encoded last step of a row after a step that does not count because it was not finite. It is
+// moved on, so that later steps are as far away as if that step had not been numbered.
 inline float SkipStep(float encoded_last_step) {
   return EncodedStep(encoded_last_step == 0 ? 0 : DecodedStep(encoded_last_step) + 1);
 }
 
-// The count of a row's own steps after one more, taken in step `step` of the job: count + 1. Past
-// 2^24, where f32 holds only every second number, then every fourth, it moves on only in steps
-// whose numbers are multiples of that gap. So it grows by 1 a step on average, whereas adding 1
-// would never change it.
+// The count of a row's own steps after one more step, which is step `step` of the job: count + 1.
+// Past 2^24, where f32 holds only every second number, then every fourth, the count moves on only
+// in steps whose numbers are multiples of that gap. So it grows by 1 a step on average, whereas
+// adding 1 would never change it.
 inline float CountOn(float count, int64_t step) {
   if (count < static_cast<float>(kMostExactCount)) return count + 1;
   const float next = FloatOfBits(BitsOfFloat(count) + 1);

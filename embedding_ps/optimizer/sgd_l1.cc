@@ -10,8 +10,8 @@ namespace satrap {
 namespace {
 
 // Every weight owes `due` more. A weight pays what it owes to the side of 0 that it is on, but not
-// beyond 0. What it pays, it owes less to that side and more to the other. The part of a payment
-// that is lost as the weight is rounded stays owed.
+// beyond 0. A payment lowers the weight's debt to that side and raises its debt to the other side.
+// The part of a payment that is lost when the weight is rounded stays owed.
 SATRAP_VECTORIZE_SAME_BITS void StepAndPay(float learning_rate, float due,
                                            const float* __restrict gradient,
                                            float* __restrict values, float* __restrict from_above,

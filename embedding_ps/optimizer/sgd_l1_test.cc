@@ -37,7 +37,7 @@ TEST(SgdL1Test, ARowPaysForTheStepsThatItMissed) {
   EXPECT_EQ(value, 3.75f);
   StepOne(*optimizer, 4, 1, 0, &value, &state);
   EXPECT_EQ(value, 2.75f) << "four more steps have passed";
-  // A second part of the step, and one of an earlier step that is late, owe nothing more.
+  // Neither a second part of the step nor a late part of an earlier step owes anything more.
   StepOne(*optimizer, 4, 1, 0, &value, &state);
   StepOne(*optimizer, 3, 1, 0, &value, &state);
   EXPECT_EQ(value, 2.75f);
@@ -61,8 +61,8 @@ TEST(SgdL1Test, EachStepIsPaidForAfter40MillionOthers) {
   }
 }
 
-// A payment that is less than half of the weight's last bit is not lost: it stays owed until it
-// counts.
+// A payment of less than half of the weight's last bit is not lost: it stays owed until the sum is
+// large enough to change the weight.
 TEST(SgdL1Test, ALargeWeightPaysWhatRoundingHeldBack) {
   const auto optimizer = OptimizerOf(Config(1e-6f));
   float value = 1024;
@@ -71,7 +71,7 @@ TEST(SgdL1Test, ALargeWeightPaysWhatRoundingHeldBack) {
   EXPECT_NEAR(value, 1024 - .1f, 0x1p-13);
 }
 
-// What a weight has paid above 0 it does not owe below: the two debts are u + q and u - q.
+// What a weight has paid above 0, it owes in addition below 0: the two debts are u + q and u - q.
 TEST(SgdL1Test, AWeightThatChangesSidesOwesThereWhatItHasPaidHere) {
   const auto optimizer = OptimizerOf(Config(.25f));
   float value = 1;
@@ -88,7 +88,7 @@ TEST(SgdL1Test, AWeightThatHasLongBeenAboveZeroIsHeldThereForAsMuch) {
   float value = 41;
   std::vector<float> state = NewState(*optimizer);
   StepOne(*optimizer, 39'999'999, 1, 0, &value, &state);
-  // It has paid 40 above 0, so it owes 80 below.
+  // The weight has paid 40 above 0, so it owes 80 below.
   float paid = 0;
   for (int64_t step = 40'000'000; paid < 79; ++step) {
     const float before = value;

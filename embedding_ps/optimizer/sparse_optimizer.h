@@ -21,7 +21,7 @@ namespace satrap {
 
 // What a rule may know besides the gradient.
 struct StepContext {
-  // What follows is equal for all keys of an Update.
+  // The next fields are equal for all keys of an Update.
   int64_t step = 0;                   // the job's step, from 0
   bool finite = true;                 // else no row takes the step
   float normalizer = 1;               // the normalizer of the step (StepHeader), > 0
@@ -89,8 +89,8 @@ class SparseOptimizer {
                     absl::Span<float> values, absl::Span<float> state) const = 0;
 
   // Takes a Step for each of `rows`, with the gradient l2 * value * factor: in a sweep most rows
-  // have no other, and a call for each would cost more than the step. False, with nothing changed,
-  // if the rule has only Step; otherwise the bits are those of Step.
+  // have no other gradient, and a call for each would cost more than the step. False, with nothing
+  // changed, if the rule has only Step; otherwise the bits are those of Step.
   virtual bool StepDecayed(const StepContext& /*context*/, float /*l2*/, float /*factor*/,
                            const SegmentRows& /*rows*/) const {
     return false;

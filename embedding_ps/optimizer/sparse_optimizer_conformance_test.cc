@@ -21,8 +21,8 @@ std::vector<std::string> AllKinds() {
   return kinds;
 }
 
-// The optimizer of `kind` with its defaults. Without `penalties` it has none that pull values
-// towards 0 whatever the gradient.
+// The optimizer of `kind` with its defaults; unless `penalties`, without penalties, because these
+// pull values towards 0 whatever the gradient.
 std::unique_ptr<const SparseOptimizer> OptimizerOfKind(const std::string& kind,
                                                        bool penalties = true) {
   SparseOptimizerConfig config;
@@ -221,7 +221,7 @@ TEST_P(SparseOptimizerConformanceTest, ANewRowAgesAsByZeroGradients) {
 TEST_P(SparseOptimizerConformanceTest, ManyRowsThatOnlyDecayGetTheBitsOfOneStepEach) {
   for (const size_t dim : {1, 2, 7, 8, 10, 17, 32}) {
     const size_t state_size = optimizer_->StateSize(static_cast<int>(dim));
-    // Rows with something before, between and after what is stepped.
+    // Rows with other floats before, between and after the floats that are stepped.
     const size_t stride = dim + state_size + 5;
     constexpr size_t kRows = 6;
     std::vector<float> rows(kRows * stride, -12345);

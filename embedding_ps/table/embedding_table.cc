@@ -126,7 +126,7 @@ int64_t EmbeddingTable::Update(absl::Span<const uint64_t> keys, absl::Span<const
   CheckGradients(*this, keys, gradients, sample_counts, context);
   if (config_.frozen()) return CreateRows(keys);
   int64_t created = 0;
-  // One Step for all shards: they are visited one after another on this thread.
+  // One Step serves all shards, because they are visited one after another on this thread.
   RowUpdater::Step step(updater_, context, OwnStep(context.step));
   ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
     created += shard.Update(keys, positions, gradients.data(), sample_counts, &step);

@@ -1,5 +1,5 @@
 // An EmbeddingTable maps 64-bit keys to rows: the values of all segments and their optimizer state.
-// The caller decides which of the job's keys it holds, by Options; every call REQUIRES such keys.
+// Options say which of the job's keys it holds; every call REQUIRES such keys.
 //
 // Thread-safe. Keys are spread over shards, each with its own lock. A call locks one shard at a
 // time, each once, so it is atomic for each row but not across rows.
@@ -62,7 +62,8 @@ class EmbeddingTable {
   int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                  absl::Span<const uint32_t> sample_counts, const StepContext& context);
 
-  // Semantics GLOBAL: whether a step, `finite` or not, has to end with SweepShard of each shard.
+  // Whether a step, `finite` or not, has to end with SweepShard of each shard. Only with semantics
+  // GLOBAL.
   bool needs_sweep(bool finite = true) const {
     return updater_.needs_sweep(finite) && !config_.frozen();
   }
@@ -104,10 +105,11 @@ class EmbeddingTable {
 
   // Begins a cut of all rows, in time that does not depend on their number, and returns its number.
   // A cut under way is abandoned. Rows are copied out within `budget`. REQUIRES: no other call that
-  // changes rows is running; otherwise the cut has each row at one moment, but not all at the same
+  // changes rows is running; otherwise each row in the cut is as of some moment, but not all of the
+  // same moment
   uint64_t BeginCut(const std::shared_ptr<CopyBudget>& budget);
   // Reads the next rows of a partition, by ascending keys: at most TableShard::kMaxCutRows and at
-  // most `max_rows`, to keys[*num_rows] and rows[*num_rows, num_floats]. kGone if another cut was
+  // most `max_rows`, to keys[*num_rows] and rows[*num_rows, num_floats]. kGone if another cut has
   // begun, the table was cleared, or the budget is exhausted. REQUIRES: calls for one partition do
   // not overlap; `partition` may hold keys of this table
   CutRead ReadCut(uint64_t cut, int partition, size_t max_rows, uint64_t* keys, float* rows,

@@ -219,7 +219,7 @@ TEST(EmbeddingTableTest, WholeRowsMoveToAnotherTable) {
     to->WriteRows(some, rows);
   }
   EXPECT_EQ(to->rows(), 1000);
-  // State moved too: the next step gives the same bits.
+  // The state was copied, too, so the next step gives the same bits.
   from->Update(keys, Gradients(keys.size(), 2), {}, StepContext());
   to->Update(keys, Gradients(keys.size(), 2), {}, StepContext());
   EXPECT_EQ(Look(*from, keys).values, Look(*to, keys).values);
@@ -257,8 +257,8 @@ TEST(EmbeddingTableTest, ShardsGrowOneAfterAnotherSoThatARowCostsAboutTheSameAtA
   }
 }
 
-// Four threads step their own keys and read everybody's; every row they read is one that some step
-// left.
+// Four threads step their own keys and read the keys of all. Every row that they read must be as
+// some step left it.
 TEST(EmbeddingTableTest, RowsAreWholeUnderConcurrentUpdates) {
   TableConfig config = Config();
   for (SegmentConfig& segment : *config.mutable_segments()) {

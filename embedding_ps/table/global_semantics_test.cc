@@ -1,4 +1,4 @@
-// Properties of a table with semantics GLOBAL other than that it follows its reference
+// Properties of a table with semantics GLOBAL, except for its agreement with the reference
 // (global_reference_test.cc).
 
 #include <cmath>
@@ -36,7 +36,7 @@ TEST(GlobalSemanticsTest, OnlyRulesThatMoveValuesWithoutGradientsNeedASweep) {
   }
 }
 
-// A cut is of one row layout, which its fingerprint identifies.
+// All rows of a cut have one layout, which the cut's fingerprint identifies.
 TEST(GlobalSemanticsTest, RowsOfAnotherLengthHaveAnotherFingerprint) {
   const auto* oneof = SparseOptimizerConfig::descriptor()->FindOneofByName("kind");
   std::vector<std::string> rules = {"rmsprop { momentum: 0.5 }", "rmsprop { centred: true }"};
@@ -100,7 +100,7 @@ TEST(GlobalSemanticsTest, AStepThatIsNotFiniteIsNoStep) {
 }
 
 TEST(GlobalSemanticsTest, NeighbouringSegmentsAreSteppedEachByItsOwnRule) {
-  // Three rules in one row: one sweeps, one catches up, one needs nothing.
+  // Three rules in one row: one needs a sweep, one catches up later, and one needs neither.
   TableConfig config = ConfigOf({"adam", "adam {}"});
   for (const char* rule : {"rmsprop {}", "sgd {}", "adam {}"}) {
     *config.add_segments() = ConfigOf({rule, rule}).segments(0);
@@ -172,7 +172,8 @@ TEST(GlobalSemanticsTest, AFrozenTableCreatesRowsAndKeepsThem) {
   }
 }
 
-// The released code of CowClip counts a row without samples as one sample: L2 is clipped, too.
+// In the released code of CowClip a row without samples counts as a row with one sample, so its L2
+// is clipped, too.
 TEST(GlobalSemanticsTest, AnUntouchedRowKeepsItsBound) {
   TableConfig config = ConfigOf({"sgd", "sgd {}"});
   SegmentConfig* segment = config.mutable_segments(0);
@@ -207,7 +208,8 @@ TEST(GlobalSemanticsTest, CowClipOfAnUntouchedRowCountsOneSample) {
   for (const float value : ValuesOf(*table, {7})) EXPECT_FLOAT_EQ(value, -3) << "L2 is not clipped";
 }
 
-// This holds wherever the writer is when a sweep changes all rows.
+// The cut must keep the rows from before the sweep, however far its writer has come when the sweep
+// changes all rows.
 TEST(GlobalSemanticsTest, ACutUnderWayKeepsTheRowsOfBeforeTheSweep) {
   TableConfig config = ConfigOf({"adam", "adam {}"});
   SplitMix64 random(4);
@@ -263,7 +265,7 @@ TEST(GlobalSemanticsTest, ASweepThatNeedsMoreCopiesThanTheBudgetHasGivesTheCutUp
   EXPECT_EQ(table->ReadCut(cut, 0, 1, &key, row.data(), &n), CutRead::kGone);
 }
 
-// The row is as if it had existed from the beginning: Adam's t counts every step.
+// The new row is as if it had existed from the beginning: Adam's t counts every step.
 TEST(GlobalSemanticsTest, ARowThatIsBornLateHasTheBiasCorrectionOfItsStep) {
   TableConfig config = ConfigOf({"adam", "adam {}"});
   config.mutable_segments(0)->mutable_initializer()->mutable_constant()->set_value(0);

@@ -2,8 +2,8 @@
 // moved.
 //
 // Rows lie in chunks of 2^n rows. A chunk is mapped whole and committed by the kernel as rows are
-// touched, so a growing arena never copies. What is committed ahead of the rows is the rest of the
-// last page: 4 KiB in the first 2 MiB of rows, 2 MiB beyond. Not thread-safe: the shard's lock
+// touched, so a growing arena never copies. Only the rest of the last page is committed ahead of
+// the rows: 4 KiB in the first 2 MiB of rows, 2 MiB beyond. Not thread-safe: the shard's lock
 // guards it.
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_ROW_ARENA_H_
@@ -21,11 +21,11 @@ class RowArena {
  public:
   static constexpr uint32_t kMaxRows = 0xfffffffe;
 
-  // The first row lies `phase`, in [0, 1), of a huge page after the start of the first chunk; the
-  // memory before it is never touched, so never committed. The shards of a table hold about as many
-  // rows each. With phases spread over [0, 1) their last huge pages are full to different degrees,
-  // so on average half a huge page a shard is committed ahead of its rows, however many there are.
-  // REQUIRES: stride_bytes > 0, a multiple of 8
+  // The first row lies a share `phase`, in [0, 1), of a huge page after the start of the first
+  // chunk; the memory before it is never touched, so never committed. The shards of a table hold
+  // about as many rows each. With phases spread over [0, 1) their last huge pages are full to
+  // different degrees, so on average half a huge page a shard is committed ahead of its rows,
+  // however many there are. REQUIRES: stride_bytes > 0, a multiple of 8
   explicit RowArena(size_t stride_bytes, double phase = 0);
 
   uint32_t num_rows() const { return end_row_ - first_row_; }

@@ -97,7 +97,8 @@ bool RowIndex::Place(const Entry& entry) {
   return true;
 }
 
-// Grows to the next capacity of this phase, even from a reserved capacity between two of them.
+// Grows to the next capacity of this phase, also if the index was reserved with a capacity between
+// two of them.
 void RowIndex::Grow() {
   while (static_cast<size_t>(next_home_lines_) <= home_lines_) next_home_lines_ *= kGrowth;
   Resize(static_cast<size_t>(next_home_lines_), overflow_lines_);

@@ -23,7 +23,7 @@ namespace satrap {
 
 class RowIndex {
  public:
-  // Neither is a row number: all row numbers are smaller.
+  // Neither constant is the number of a row: all row numbers are smaller.
   static constexpr uint32_t kAbsent = 0xffffffff;
   static constexpr uint32_t kFurther = 0xfffffffe;
 
@@ -32,7 +32,8 @@ class RowIndex {
     uint64_t ordinal() const { return ~inverse; }
     uint32_t row() const { return row_plus_one - 1; }
 
-    // The mark of the cut that has the row already, or does not need it (shard_cut.h); 0: none.
+    // The mark of the cut that has copied the row already, or does not need it (shard_cut.h); 0:
+    // none.
     uint8_t mark() const { return mark_; }
     void set_mark(uint8_t mark) { mark_ = mark; }
 
@@ -46,9 +47,10 @@ class RowIndex {
   static_assert(sizeof(Entry) == 16);
 
   // Does not grow before it holds `reserve_rows`. `phase`, in [0, 1), moves the sizes at which it
-  // grows: 0 and almost 1 lie one growth apart. The shards of a table hold about as many rows each;
-  // with phases spread over [0, 1) they grow one after another, and the table's bytes a row stay
-  // near the mean of the range above, 21.9. Ordinals are below num_partitions * 2^52.
+  // grows: phase 0 and a phase just below 1 are one growth apart. The shards of a table hold about
+  // the same number of rows; with phases spread over [0, 1) they grow one after another, and the
+  // table's bytes per row stay near the mean of the range above, 21.9. Ordinals are below
+  // num_partitions * 2^52.
   explicit RowIndex(size_t reserve_rows = 0, double phase = 0, int num_partitions = kNumPartitions);
 
   size_t size() const { return size_; }
@@ -69,8 +71,8 @@ class RowIndex {
     return entry->inverse == ~ordinal && entry->row_plus_one != 0 ? entry : nullptr;
   }
 
-  // Find in steps, for a caller that looks for many keys and has memory fetch some lines while it
-  // searches others. Lines are good until the next Insert.
+  // Find in steps, for a caller that looks for many keys: while it searches some lines, it can
+  // already fetch others from memory. Lines are valid until the next Insert.
   size_t HomeLine(uint64_t ordinal) const {
     return static_cast<size_t>((static_cast<unsigned __int128>(ordinal) * lines_per_ordinal_) >>
                                64);

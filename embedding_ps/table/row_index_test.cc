@@ -120,7 +120,7 @@ TEST(RowIndexTest, AnIndexThatIsAppendedInOrderIsTheOneThatInsertsGive) {
       for (const uint64_t ordinal : ordinals) {
         ASSERT_EQ(index->Find(ordinal), static_cast<uint32_t>(ordinal >> 40));
       }
-      // Later inserts find their places.
+      // Inserts after this must find their places, too.
       index->Insert(12345, 7);
       index->Insert(~uint64_t{0} - 3, 8);
       EXPECT_EQ(index->Find(12345), 7u);

@@ -1,4 +1,4 @@
-// Where the parts of a row lie: the values of all segments in declaration order, then their
+// The places of the parts of a row: the values of all segments in declaration order, then their
 // optimizer states in the same order, all float32 (docs/formats.md, "Row").
 //
 // A value type; constant once made.

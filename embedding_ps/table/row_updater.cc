@@ -23,7 +23,7 @@ SATRAP_VECTORIZE_SAME_BITS void Scale(float factor, const float* __restrict from
   for (size_t i = 0; i < n; ++i) to[i] = factor * from[i];
 }
 
-// The settings by which a segment's values are stepped, as text.
+// The settings that decide how a segment's values are stepped, as text.
 std::string SteppedAlike(SegmentConfig segment) {
   segment.clear_name();
   segment.clear_dim();
@@ -156,7 +156,8 @@ void RowUpdater::Step::PrepareSegment(const FusedSegments& fused, const float* g
 
 void RowUpdater::Step::Apply(const float* gradient, absl::optional<uint32_t> sample_count,
                              float* row) {
-  // The rules read the values from before the step; the bound applies to those after it.
+  // The rules read the values as they were before the step. The bound applies to the values after
+  // it.
   context_.sample_count = sample_count;
   Prepare(gradient, row);
   if (clip_factor_ != 1) {
@@ -231,7 +232,7 @@ void RowUpdater::Step::Sweep(float* rows, size_t stride, size_t count) {
 }
 
 void RowUpdater::Step::SweepSegment(const FusedSegments& fused, float learning_rate, float* row) {
-  // All rules but those of dense L2 leave a gradient of 0 as it is.
+  // A gradient of 0 stays 0 under all rules but those with dense L2.
   const float* gradient = zeros_.data();
   if (fused.rule->IsDense()) {
     PrepareSegment(fused, gradient, row);
@@ -259,7 +260,8 @@ double RowUpdater::Step::IdleSquares(float* row) {
   context_.sample_count = 0;
   double squares = 0;
   for (const FusedSegments& fused : updater_.fused_) {
-    // Preparing them does not change the row: only L2 of mode TOUCHED records its step there.
+    // A dense rule can be prepared without changing the row: only L2 of mode TOUCHED records its
+    // step there.
     if (!fused.rule->IsDense()) continue;
     PrepareSegment(fused, zeros_.data(), row);
     for (const float value : NormalisedOf(fused)) squares += static_cast<double>(value) * value;

@@ -30,9 +30,9 @@ class RowUpdater {
   // Not thread-safe.
   class Step {
    public:
-    // `update`: the fields of the update; the others are overwritten for each key and segment. The
-    // learning rate schedule follows update.step, the run's step. Rows count `own_step`, which
-    // leaves out the steps in which their table was frozen.
+    // `update`: the fields that are equal for the whole update; the others are overwritten for each
+    // key and segment. The learning rate schedule follows update.step, the run's step. Rows count
+    // `own_step`, which leaves out the steps in which their table was frozen.
     Step(const RowUpdater& updater, const StepContext& update, int64_t own_step);
     // Applies the step of `gradient` [num_values], a sum over samples, to `row`: each segment's
     // rule (segment_rule.h) and optimizer.
@@ -84,10 +84,11 @@ class RowUpdater {
   // Whether a segment's rule needs StepContext.part_share.
   bool needs_part_share() const { return needs_part_share_; }
   // Whether rows that no sample of a step holds have to be stepped in it, too (semantics GLOBAL).
-  // For a step that is not finite: whether rows would otherwise count it as missed.
+  // For a step that is not finite, this says whether rows would otherwise count it as missed.
   bool needs_sweep(bool finite) const { return finite ? needs_sweep_ : has_last_step_; }
   // Whether gradients count in the norm of JobConfig.gradient_clip_norm and are multiplied by its
-  // factor. Not with normalisation NONE, where they are not divided by the normalizer either.
+  // factor. This is false with normalisation NONE, where they are not divided by the normalizer
+  // either.
   bool is_clipped() const { return normalises_; }
   // Whether rows that no sample of a step holds have gradients that count in this norm, too.
   bool idle_rows_have_gradients() const { return is_clipped() && is_global_ && is_dense_; }
@@ -103,8 +104,8 @@ class RowUpdater {
     std::unique_ptr<const SparseOptimizer> optimizer;
     SegmentRule rule;
     int optimizer_state_size;  // the first floats of the segment's state
-    // What follows them: one float with the last step that added L2 if rule.KeepsL2Step(), then one
-    // with the last step that was taken (row_step.h), if it is kept.
+    // The floats after the segment's state: one with the last step that added L2 if
+    // rule.KeepsL2Step(), then one with the last step that was taken (row_step.h), if this is kept.
     bool keeps_last_step;
     bool needs_sweep;
   };

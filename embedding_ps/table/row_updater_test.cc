@@ -74,9 +74,9 @@ TEST(RowUpdaterTest, L2IsOfASegment) {
 TEST(RowUpdaterTest, ClipIsOfASegment) {
   TableConfig config = TwoSegments();
   config.mutable_segments(0)->set_gradient_clip_norm(2.5f);
-  // Norm 5: halved.
+  // The norm is 5, so the gradient is halved.
   EXPECT_EQ(Stepped(config, StepContext(), {3, 4, 100}), (std::vector<float>{-0.5f, -1, -49}));
-  // Norm below 2.5: as it is.
+  // The norm is below 2.5, so the gradient is not clipped.
   EXPECT_EQ(Stepped(config, StepContext(), {0.5f, 0, 0}), (std::vector<float>{0.5f, 1, 1}));
 }
 

@@ -67,7 +67,8 @@ float SegmentRule::L2Of(const StepContext& context, float inverse_normalizer,
   }
   if (l2_mode_ == SegmentConfig::DENSE) return l2_;
   if (context.sample_count == 0u) return 0;
-  // In hybrid the parts of a step come one by one: the first that holds the row adds all of it.
+  // In hybrid the parts of a step come one by one, and the first part that holds the row adds all
+  // of the L2.
   if (StepsPassed(*l2_step, context.step) == 0) return 0;
   *l2_step = EncodedStep(context.step);
   return l2_;
@@ -92,8 +93,8 @@ void SegmentRule::Prepare(const StepContext& context, float inverse_normalizer,
   } else {
     Scale(inverse_normalizer, gradient, prepared, dim);
   }
-  // Most rows of a sweep have no sample: their norm is 0, which no limit changes, and two norms
-  // would cost more than the rest of the rule.
+  // Most rows of a sweep have no sample. Their norm is 0, so no limit changes it, and computing two
+  // norms would cost more than the rest of the rule.
   const bool is_zero = l2_last && context.sample_count == 0u;
   if (cow_clips_ && !is_zero) ScaleDownTo(CowLimit(context, values, dim), prepared, dim);
   if (l2 > 0 && l2_last) AddDecay(l2, values, prepared, dim);

@@ -1,6 +1,6 @@
-// A SegmentRule is what the gradient of a segment goes through before its optimizer sees it, and
-// its values after: normalisation, CowClip, L2, clipping by norm, weight bound (SegmentConfig in
-// proto/table.proto has the formulas).
+// A SegmentRule is applied to the gradient of a segment before its optimizer sees it, and to the
+// values after the step: normalisation, CowClip, L2, clipping by norm, weight bound (SegmentConfig
+// in proto/table.proto has the formulas).
 //
 // Thread-safe: const, owns no memory of rows.
 
@@ -53,9 +53,9 @@ class SegmentRule {
   void Bound(float* values, size_t dim) const;
 
  private:
-  // The factor of the values in this step's gradient.
+  // The factor by which the values enter this step's gradient.
   float L2Of(const StepContext& context, float inverse_normalizer, float* l2_step) const;
-  // What CowClip scales the norm down to.
+  // The norm to which CowClip scales down.
   double CowLimit(const StepContext& context, const float* values, size_t dim) const;
 
   const float l2_;

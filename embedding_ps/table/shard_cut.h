@@ -5,8 +5,9 @@
 // A row belongs to the cut as it was when the cut began. Until the writer has passed it, whoever
 // changes it copies it out first and sets its mark (RowIndex::Entry::mark) to the cut's; a row that
 // is created ahead of the writer gets the same mark, because it belongs to no cut yet. The writer
-// takes rows without the mark from the table and rows with it from the copies, if they are there,
-// and sets the marks that it passes to 0. Rows that the writer has passed change freely.
+// takes rows without the mark from the table, and rows with it from the copies (a row that has no
+// copy is not part of the cut). It sets the marks that it passes to 0. Rows that the writer has
+// passed change freely.
 //
 // Not thread-safe: the shard's lock guards it. A CopyBudget is thread-safe.
 
@@ -35,7 +36,7 @@ class CopyBudget {
   void Return(int64_t bytes) { left_bytes_ += bytes; }
   bool exhausted() const { return exhausted_; }
 
-  // Copied out so far.
+  // The number of rows copied out so far.
   int64_t rows() const { return rows_; }
   int64_t bytes() const { return bytes_; }
 
@@ -87,8 +88,8 @@ class ShardCut {
   bool IsRead() const;
 
  private:
-  // Precedes the row in each place of copies_. Copies of a partition, and free places, are linked:
-  // a list for each partition, and no memory beside the places.
+  // Comes before the row in each place of copies_. The copies of each partition form a linked list,
+  // as do the free places, so no memory is needed beside the places.
   struct Head {
     uint64_t ordinal;
     uint32_t next;  // place, or RowArena::kMaxRows

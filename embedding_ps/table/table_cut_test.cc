@@ -1,5 +1,5 @@
-// A cut against a model: whatever happens to a table between mark and end, the cut is the content
-// at the mark.
+// Compares a cut with a model: whatever happens to a table between mark and end, the cut is the
+// content at the mark.
 
 #include <algorithm>
 #include <map>
@@ -112,7 +112,7 @@ class CutReader {
   Rows rows_;
 };
 
-// Any change of some rows, old and new.
+// Makes a random change of some rows, old and new.
 void ChangeSomething(EmbeddingTable* table, uint64_t num_ids, SplitMix64* random) {
   std::set<uint64_t> unique;
   const uint64_t n = random->Below(60);
@@ -144,7 +144,7 @@ TEST(TableCutTest, IsTheContentAtTheMarkWhateverChangesMeanwhile) {
     SplitMix64 random(seed);
     const int shards = static_cast<int>(1 + random.Below(seed % 7 == 0 ? 1000 : 20));
     const auto table = NewTable(shards);
-    // Few ids: each row changes often. Many: indexes grow during the cut.
+    // With few ids each row changes often. With many, indexes grow during the cut.
     const uint64_t num_ids = random.Below(2) == 0 ? 300 : 20000;
     for (uint64_t i = random.Below(200); i > 0; --i) ChangeSomething(table.get(), num_ids, &random);
     for (int cut = 0; cut < 4; ++cut) {

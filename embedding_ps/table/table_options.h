@@ -1,4 +1,4 @@
-// How a process holds a table.
+// The part of a table that a process holds, and how.
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_TABLE_OPTIONS_H_
 #define SATRAP_EMBEDDING_PS_TABLE_TABLE_OPTIONS_H_

@@ -47,7 +47,7 @@ void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const ui
       while ((found[i] = index_.FindInLine(lines[i], ordinals[i])) == RowIndex::kFurther)
         ++lines[i];
     }
-    // Rows: fetch them, and prefetch the caller's side, which is mostly sequential.
+    // Rows: fetch them, and prefetch the caller's array, which is mostly sequential.
     for (size_t i = 0; i < n; ++i) {
       if (found[i] == RowIndex::kAbsent) found[i] = absent(ordinals[i]);
       rows[i] = found[i] == RowIndex::kAbsent ? nullptr : arena_.Row(found[i]);
@@ -128,7 +128,7 @@ int64_t TableShard::Update(absl::Span<const uint64_t> keys, absl::Span<const uin
 
 template <typename Visitor>
 void TableShard::ForEachIdleRun(Visitor visit) const {
-  // In the order of row numbers, so memory is read from beginning to end.
+  // Visits rows in the order of their numbers, so that memory is read from beginning to end.
   const uint32_t end = arena_.end_row();
   seen_.resize(end / 64 + 1);
   const auto seen = [this](uint32_t row)

@@ -60,12 +60,12 @@ class TableShard {
   void AddSquares(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                   const float* gradients, absl::Span<const uint32_t> sample_counts,
                   RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
-  // Adds the squares of the idle rows, which no AddSquares has seen since the last call.
+  // Adds the squares of the idle rows: those that AddSquares has not visited since the last call.
   // REQUIRES: idle_rows_have_gradients() of the updater
   void AddIdleSquares(RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
   int64_t CreateRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                      const RowUpdater::Step& step) EXCLUDES(mutex_);
-  // Sweeps the idle rows, which no Update has stepped since the last call. REQUIRES:
+  // Sweeps the idle rows: those that no Update has stepped since the last call. REQUIRES:
   // needs_sweep(finite) of the updater
   void Sweep(RowUpdater::Step* step) EXCLUDES(mutex_);
   void ReadRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
@@ -97,8 +97,8 @@ class TableShard {
   int64_t bytes() const EXCLUDES(mutex_);
 
  private:
-  // The array [request keys, width] of the caller whose row i goes with key i: values to fill, or
-  // gradients.
+  // An array [request keys, width] of the caller, whose row i goes with key i. It holds values to
+  // fill, or gradients.
   struct CallerArray {
     const float* floats;
     size_t width;

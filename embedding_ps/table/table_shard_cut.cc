@@ -13,8 +13,8 @@ namespace satrap {
 void TableShard::BeginCut(uint64_t cut, std::shared_ptr<CopyBudget> budget) {
   std::unique_ptr<ShardCut> before;  // an unfinished one, freed without the lock
   MutexLock lock(&mutex_);
-  // Cuts that ended before they were read whole leave marks behind. A mark counts only if it is the
-  // newest cut's, so they do no harm until the marks begin again.
+  // Cuts that ended before they were read completely leave marks. A mark counts only if it is the
+  // newest cut's, so these do no harm until the marks start over.
   if (last_mark_ == std::numeric_limits<uint8_t>::max()) {
     index_.ClearMarks();
     last_mark_ = 0;

@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint64_t kRows = 200;
 
-// SGD of rate 1, so that a step is the gradient. Some segments have L2 of mode DENSE, some another
-// rule.
+// SGD of rate 1, so that a step is the gradient. Some segments have L2 of mode DENSE, others
+// another rule.
 TableConfig ConfigOf(TableConfig::Semantics semantics) {
   TableConfig config;
   config.set_name("t");

@@ -18,7 +18,8 @@ namespace {
 // of all classes takes about three.
 constexpr int64_t kMostDrawsPerCandidate = 16;
 
-// A uniform number in [0, n), and how far into its cell the draw fell, in units of 2^-64.
+// A uniform number in [0, n), which chooses a cell, and how far into this cell the draw fell, in
+// units of 2^-64.
 struct Cell {
   int64_t index;
   uint64_t remainder;
@@ -169,7 +170,7 @@ double LogExpectedCount(const CandidateSampler& sampler, const Candidates& candi
   const bool repeated =
       candidates.unique && candidates.draws != static_cast<int64_t>(candidates.classes.size());
   if (!repeated) return std::log(p) + std::log(draws);
-  // log1p and expm1, because p is often below the rounding error of 1 - p.
+  // Uses log1p and expm1, because p is often below the rounding error of 1 - p.
   return std::log(-std::expm1(draws * std::log1p(-p)));
 }
 

@@ -59,7 +59,7 @@ struct Candidates {
 
 // Draws `count` candidates with the random bits (seed, counter, 0), (seed, counter, 1), ...
 //
-// Unique: a draw of a class that was drawn before is repeated, with at most 16 * count draws in
+// Unique: a draw of a class that was drawn before is made again, with at most 16 * count draws in
 // all. A sampler whose few frequent classes use these up gives fewer candidates than asked for.
 // REQUIRES: count >= 0
 Candidates DrawCandidates(const CandidateSampler& sampler, int64_t count, bool unique,

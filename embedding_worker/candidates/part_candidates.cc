@@ -42,7 +42,8 @@ absl::StatusOr<std::unique_ptr<const CandidateSource>> CandidateSource::Create(c
                                                                                CandidateList list) {
   if (!NeedsCandidateList(job)) return nullptr;
   const CandidatesConfig& config = job.model().candidates();
-  // A single item would be every sample's own, with nothing to distinguish it from.
+  // With a list of one item, this item would be every sample's own, and there would be none to
+  // distinguish it from.
   if (list.size() < 2) {
     return absl::InvalidArgumentError(absl::StrCat(
         "model.candidates.list: needs at least two items to learn from, but has ", list.size()));

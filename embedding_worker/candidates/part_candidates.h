@@ -45,8 +45,8 @@ class CandidateSource {
   // does.
   bool CountsIn(const PartId& part) const { return !ordered_ || part.part() == 0; }
 
-  // `positives`: the item of each sample. One that is not in the list, or that is never drawn, has
-  // the log Q of the rarest item that can be drawn.
+  // `positives`: the item of each sample. An item that is not in the list, or that is never drawn,
+  // gets the log Q of the rarest item that can be drawn.
   PartCandidates Draw(const PartId& part, absl::Span<const uint64_t> positives) const;
 
  private:

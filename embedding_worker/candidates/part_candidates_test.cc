@@ -18,7 +18,7 @@ JobConfig JobOf(const std::string& candidates, JobConfig::Mode mode = JobConfig:
   return job;
 }
 
-// 100 items, ids 1000, 1001, ..., item i counted 100 - i times.
+// 100 items with ids 1000, 1001, ...; item i occurs 100 - i times.
 CandidateList Items(size_t count = 100) {
   CandidateList list;
   for (size_t i = 0; i < count; ++i) {

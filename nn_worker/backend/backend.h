@@ -5,8 +5,8 @@
 //
 // Memory. The tensors given to a backend view memory of that backend, with the alignment that
 // tensor.h promises. Tensors are F32 unless an operation says otherwise, and its outputs do not
-// overlap its inputs; cpu_half_backend.h says where F16 and BF16 may stand for F32. How the host
-// gets values in and out: device_memory.h. The host's device enforces it (host_device.h).
+// overlap its inputs; cpu_half_backend.h says where F16 and BF16 may replace F32. device_memory.h
+// says how the host gets values in and out; the host's device enforces these rules (host_device.h).
 //
 // Order. Operations run one after another in call order, with the plain copies of DeviceMemory; a
 // call may return before its operation has run. They return no values: sums, counts and flags are
@@ -20,9 +20,10 @@
 // not on how many rows there are. Sums depend on which samples are added up, but never on timing.
 //
 // Zero rows are legal everywhere: sums over them are 0.
-// Errors. No operation returns one. A kernel that fails aborts the process: its results are lost.
+// Errors. No operation returns an error. A kernel that fails aborts the process: its results are
+// lost.
 //
-// Threads: device_memory.h says what two may do at a time.
+// Threads: device_memory.h says what two threads may do at a time.
 //
 // Linear layers are in linear_operations.h, feature interactions in interaction_operations.h,
 // losses in loss_operations.h, what ends a step in step_operations.h.
@@ -51,9 +52,9 @@ class Backend : public DeviceMemory,
                 public LossOperations,
                 public StepOperations {
  public:
-  // F32 or F64.
+  // y is F32 or F64.
   virtual void Fill(Tensor y, float value) = 0;
-  // y = x, or y += x with `add`. Nothing happens if y.data == x.data and not `add`.
+  // y = x; with `add`, y += x. Nothing happens if y.data == x.data and not `add`.
   virtual void Copy(Tensor x, Tensor y, bool add) = 0;
   // y = float(x), from F64.
   virtual void ToF32(Tensor x, Tensor y) = 0;
@@ -80,7 +81,7 @@ class Backend : public DeviceMemory,
                       absl::Span<const GradientTarget> dxs) = 0;
 
   // y[i, :] = the mean, sum or maximum, column by column, of the first lengths[i, 0] positions of
-  // row i of x; zeros where there is none. A length is rounded and bounded to [0, L].
+  // row i of x; zeros if the length is 0. A length is rounded and bounded to [0, L].
   // x: (n, L d)   lengths: (n, 1)   y: (n, d)
   virtual void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) = 0;
   // dx, from y = SequencePool(x): zero for positions beyond the length; the gradient of a maximum
@@ -89,7 +90,7 @@ class Backend : public DeviceMemory,
                                 Tensor dy, GradientTarget dx) = 0;
 
   // y = x * keep / (1 - rate), keep[i, c] a function of (mask.key(), first_sample + i, c) that is 1
-  // with probability 1 - rate. Its own gradient operation. REQUIRES: 0 <= rate < 1
+  // with probability 1 - rate. The gradient is the same operation on dy. REQUIRES: 0 <= rate < 1
   virtual void Dropout(Tensor x, const DropoutMask& mask, float rate, Tensor y, bool add) = 0;
 
   // sums: F64 (1, 2 cols + 1) = [sum x | sum x^2 | n].
@@ -119,8 +120,8 @@ class Backend : public DeviceMemory,
   // and their ids j with ids[j] == r, in this order; zero in columns and rows that nothing reads.
   // With 16-bit values the CPU keeps this order within blocks of samples, one block after another.
   // The last feature may be the part's candidates, with a number of samples of its own, except on
-  // devices. gradients: (num_rows, row_values) without gaps. A feature with one row a sample comes
-  // alone, and its gradients are (samples, row_values). `inverse` is that of `features`.
+  // devices. gradients: (num_rows, row_values) without gaps. A feature with one row per sample
+  // comes alone, and its gradients are (samples, row_values). `inverse` is that of `features`.
   virtual void ScatterGradients(absl::Span<const FeatureExchange> features,
                                 const RowInverse& inverse, Tensor gradients) = 0;
   // Takes the memory that ScatterGradients needs for features with `num_ids` ids together, because
@@ -131,8 +132,8 @@ class Backend : public DeviceMemory,
   virtual bool ScattersByRow() const = 0;
 
   // count, F64 (1, 1), += the number of values of x whose magnitude is above `limit`, or that are
-  // NaN. With the largest float as the limit: those that are not finite. REQUIRES: limit > 0,
-  // finite
+  // NaN. If the limit is the largest float, these are the values that are not finite. REQUIRES:
+  // limit > 0, finite
   virtual void CountBeyond(Tensor x, float limit, Tensor count) = 0;
 };
 

@@ -22,7 +22,7 @@ absl::Status AwaitEvent(DeviceMemory* device, BackendEvent* event, int64_t timeo
     ASSIGN_OR_RETURN(const bool happened, device->Poll(event));
     if (happened) return absl::OkStatus();
     if (aborted()) return absl::CancelledError("the wait for the device was aborted");
-    // Compared as a duration: the largest timeout, added to a clock, would overflow.
+    // Compares durations, because the largest timeout, added to a clock, would overflow.
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
     if (waited.count() >= timeout_ms) {
       return absl::DeadlineExceededError(

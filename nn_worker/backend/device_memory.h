@@ -1,5 +1,5 @@
 // The memory of a device, as its Backend (backend.h) owns it, and the ways in and out for the host:
-// copies, which every device has, and views, which spare the CPU its copies.
+// copies, which every device has, and views, with which the CPU needs no copies.
 //
 // Queues. What is enqueued runs in one of three queues, and a call may return before it has run. A
 // queue runs in call order. Queues run beside one another, except where WaitFor orders them. What
@@ -81,8 +81,8 @@ class DeviceMemory {
   virtual void StartCopyOut(Tensor device, absl::Span<uint8_t> pinned) = 0;
 
   virtual absl::StatusOr<std::unique_ptr<BackendEvent>> NewEvent() = 0;
-  // From now on `event` stands for this point of the queue: it has happened when everything that
-  // was enqueued there before has run.
+  // From now on `event` marks this point of the queue: it has happened when everything that was
+  // enqueued there before has run.
   virtual void Record(DeviceQueue queue, BackendEvent* event) = 0;
   // What is enqueued in the queue from now on runs after `event`, as it was last recorded at the
   // time of this call. An event that was never recorded has happened.
@@ -102,8 +102,8 @@ class DeviceMemory {
   virtual void* DeviceView(void* host) = 0;
 
   // Calls `enqueue` with a stream of the device, for work that is no operation, such as a sum over
-  // ranks. It runs after the operations so far and beside later ones; `done` happens when it has.
-  // The error of `enqueue`; UNIMPLEMENTED without a device. For the thread of the operations.
+  // ranks. It runs after the operations so far and beside later ones; `done` happens when it has
+  // run. The error of `enqueue`; UNIMPLEMENTED without a device. For the thread of the operations.
   virtual absl::Status EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
                                      BackendEvent* done);
 

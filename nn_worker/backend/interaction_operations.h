@@ -2,7 +2,7 @@
 // softmax and normalisation. A row of a tensor holds the values of one sample as everywhere; an
 // operation that takes `width` sees each row as cols / width groups of that many values.
 //
-// What backend.h says of memory, order, determinism, zero rows and errors holds here, too. All
+// What backend.h says about memory, order, determinism, zero rows and errors holds here, too. All
 // tensors are F32. A gradient operation assigns or adds as its target says, and does nothing for a
 // target that is not wanted.
 
@@ -23,7 +23,7 @@ struct PairTerm {
 };
 
 // The small matrices of each sample, stored by rows: matrix m of sample i begins at value m * step
-// of row i of `tensor`, and its rows are `stride` values apart. Of one matrix `step` is not used.
+// of row i of `tensor`, and its rows are `stride` values apart. With one matrix `step` is not used.
 struct SampleMatrices {
   Tensor tensor;
   int64_t rows = 0, cols = 0;
@@ -43,15 +43,18 @@ class InteractionOperations {
 
   // y = factor * x; with `add`, y += factor * x.
   virtual void Scale(float factor, Tensor x, Tensor y, bool add) = 0;
-  // y = a * b, element by element, or y += with `add`. b: (n, cols); or (n, 1), which multiplies
-  // all of row i; or (1, width), which multiplies each group of every row.   a, y: (n, cols)
+  // y = a * b, element by element; with `add`, y += a * b. b: (n, cols); or (n, 1), which
+  // multiplies all of row i; or (1, width), which multiplies each group of every row.
+  // a, y: (n, cols)
   virtual void Multiply(Tensor a, Tensor b, Tensor y, bool add) = 0;
   // Each row of x is a matrix (x.cols / width, width); the matrix in that row of y becomes its
-  // transpose, or gets it added. Its own gradient operation, with x.cols / width.
+  // transpose, or gets it added. The gradient operation is Transpose again, with a width of x.cols
+  // / width.
   virtual void Transpose(Tensor x, int64_t width, Tensor y, bool add) = 0;
 
-  // For each sample and each m < count: Y_m = scale * A_m B_m, or Y_m += with `add`; A and B are
-  // transposed as they say, and y.transposed is false. Its gradients are products of this kind.
+  // For each sample and each m < count: Y_m = scale * A_m B_m; with `add`, Y_m += scale * A_m B_m.
+  // A and B say whether they are transposed; y.transposed is false. The gradients are products of
+  // this kind.
   virtual void BatchedProduct(const SampleMatrices& a, const SampleMatrices& b, int64_t count,
                               float scale, const SampleMatrices& y, bool add) = 0;
 

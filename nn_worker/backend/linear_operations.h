@@ -1,6 +1,6 @@
 // Linear layers. A layer may be prepared, with the tensors that it is going to be given: a device
-// then chooses once how its products are made, and which of them take a bias, an activation or a
-// gradient along, and its operations allocate nothing. What they give is the same, up to rounding.
+// then chooses once how its products are made, and which of them include a bias, an activation or a
+// gradient, and its operations allocate nothing. What they give is the same, up to rounding.
 //
 // Part of Backend, whose rules on memory, order, control, determinism and errors hold.
 

@@ -1,7 +1,7 @@
 // The arguments of the operations between the rows of a table and the samples of a part
 // (Backend::GatherRows, Backend::ScatterGradients).
 //
-// A feature of a part has `ids`; id j stands for row ids[j] of its table. The ids of sample i are
+// A feature of a part has `ids`; id j refers to row ids[j] of its table. The ids of sample i are
 // [offsets[i], offsets[i + 1]). For the ids j of sample i, with rows r_j and weights w_j, the
 // values of the sample are
 //
@@ -28,7 +28,7 @@ namespace satrap {
 struct RowSegment {
   int64_t column = 0;
   int64_t width = 0;
-  // (samples, width), of kNone (samples, max_length * width). For a scatter: the gradient.
+  // (samples, width); with kNone (samples, max_length * width). For a scatter this is the gradient.
   Tensor values;
 };
 

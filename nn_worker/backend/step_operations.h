@@ -26,7 +26,7 @@ class StepOperations {
   // Decides a step from its sums over all ranks, (1, kNumStepSums). It counts if it has weight, and
   // applies if it also is finite. scale = 1 / (StepNormalizer (rank/step_normalizer.h) *
   // gradient_scale), in double and rounded once, or 0 without weight; then gradient_scale follows
-  // the rule if the step counts. The rest is the plan's.
+  // the rule if the step counts. The other values are taken from the plan.
   virtual void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) = 0;
 
   // One step of an optimizer over a flat range: all tensors are (1, values), `states` the rule's

@@ -8,7 +8,7 @@
 //
 // Alignment. An operation may rely on a row beginning at a multiple of the size of a value, and on
 // no more, since a view of some columns begins wherever they do. Rows laid out with PaddedStride
-// begin at multiples of kAlignmentBytes: an operation that wants wide accesses looks at `data` and
+// begin at multiples of kAlignmentBytes: an operation that wants wide accesses checks `data` and
 // `stride` first. What lies between the end of a row and the next row may be columns of other
 // tensors, so an operation neither reads nor writes it.
 

@@ -69,7 +69,7 @@ struct CutEngine::Cut {
   bool abandoned = false;
   bool ps_abandoned = false;  // no PS writes anything any more
 
-  // What has to happen before it can end.
+  // What the cut still needs before it can end, in words.
   std::string Missing() const;
 };
 
@@ -158,8 +158,8 @@ void CutEngine::StartNext() {
   });
 }
 
-// Only cuts that ranks wait for are begun again at once, so only these pause; others come by the
-// clock.
+// Only cuts that ranks wait for are begun again at once, so only these pause; other cuts are begun
+// by the clock.
 int64_t CutEngine::PauseUs() const {
   if (abandoned_in_a_row_ == 0 || !IsWaitedFor(cut_->plan)) return 0;
   const int64_t pause_us =
@@ -370,7 +370,8 @@ void CutEngine::Abandon(std::string cause, bool copy_limit) {
   RemoveFolderWhenIdle();
 }
 
-// Until then a file that is still being written could appear in the folder again.
+// Waits until nothing is written any more, because a file that is still being written could appear
+// in the folder again.
 void CutEngine::RemoveFolderWhenIdle() {
   if (!cut_->abandoned || !cut_->ps_abandoned || cut_->disk_tasks > 0) return;
   OnDisk([fs = options_.file_system, folder = cut_->folder] { return fs->Remove(folder); },

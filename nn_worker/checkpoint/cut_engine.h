@@ -10,7 +10,7 @@
 // A cut ends in one of three ways:
 //   committed   the coordinator has it in its log, and the next generation begins from it or a
 //               later one;
-// abandoned   something, such as the entry of the run's log, could not be written, or the
+//   abandoned   something, such as the entry of the run's log, could not be written, or the
 //               coordinator could not read it. Every PS is told to abandon the cut, and then the
 //               folder is removed. The run goes on without it, unless it was the run's last cut, or
 //               at least the third in a row that was abandoned, 30 s or more after the first of
@@ -55,7 +55,7 @@ namespace satrap {
 
 class CutEngine {
  public:
-  // Nothing is owned; all must outlive the engine, and the engine its calls and tasks.
+  // Nothing is owned. All must outlive the engine, and the engine must outlive its calls and tasks.
   struct Options {
     JobConfig job;  // resolved
     Envelope envelope;

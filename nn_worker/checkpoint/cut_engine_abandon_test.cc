@@ -118,7 +118,7 @@ TEST_F(CutEngineAbandonTest, OneThatIsWaitedForIsBegunAgainAfterGrowingPauses) {
   ps1_.abandons = "disk full";
   CutPlan plan;
   plan.best = true;
-  // As ranks do, begins the next cut as soon as one was abandoned.
+  // Begins the next cut as soon as one is abandoned, as ranks do.
   std::vector<int64_t> begun_us;
   for (int i = 0; i < 5; ++i) {
     const auto result = Begin(plan);

@@ -102,9 +102,9 @@ TEST_F(CutEngineTest, AGenerationThatIsOverIsAnErrorThatARestartMayCure) {
   coordinator_.fails = absl::FailedPreconditionError("generation 4 has begun");
   const auto result = RunOne();
   EXPECT_EQ(result->ended->status().code(), absl::StatusCode::kAborted);
-  // The cut may be committed nevertheless, so its folder is left for the coordinator to judge.
+  // The cut may be committed nevertheless, so its folder is left to the coordinator.
   EXPECT_TRUE(fs::exists(Folder(1) + "/manifest"));
-  // No further cut is begun.
+  // The engine begins no further cut.
   EXPECT_EQ(RunOne()->ended->status().code(), absl::StatusCode::kAborted);
   EXPECT_EQ(ps0_.begun.size(), 1u);
 }

@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kSender = 0;  // rank 0
 constexpr int64_t kRetryUs = 100'000;
 
-// When an error is reported.
+// When the error of a call is reported.
 enum class ErrorIsTold { kAtOnce, kWhenAllHaveAnswered };
 
 // Runs `done` with OK when `count` calls are answered, or with the first error.
@@ -103,8 +103,8 @@ void PsControlClient::CallAll(const rpc::Method& method,
 void PsControlClient::LoadTables(const std::string& directory, StatusDone done) {
   LoadTablesRequest request;
   request.set_directory(directory);
-  // A PS refuses a load while another runs, so a caller who wants to retry must know that none
-  // does.
+  // A PS refuses a load while another load runs, so a caller who wants to retry must know that no
+  // load is running.
   auto together =
       std::make_shared<Together>(num_ps(), std::move(done), ErrorIsTold::kWhenAllHaveAnswered);
   for (size_t ps = 0; ps < num_ps(); ++ps) {

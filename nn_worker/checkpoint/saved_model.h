@@ -57,7 +57,7 @@ absl::StatusOr<StartModel> ReadStartModel(const std::string& cut_folder,
 
 // Returns load(*model). If the model's cut has vanished meanwhile, replaces *model by what
 // `model->init_from` then names and loads again, with at most kReadsOfVanishingCuts loads in all.
-// Errors of the last load, and as ReadStartModel.
+// Returns the error of the last load, or one of ReadStartModel.
 absl::Status LoadOrLookAgain(StartModel* model,
                              absl::FunctionRef<absl::Status(const StartModel& model)> load,
                              FileSystem* file_system = DiskFileSystem());

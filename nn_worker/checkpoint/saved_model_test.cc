@@ -151,7 +151,7 @@ class DiskOfTrainingRun final : public ForwardingFileSystem {
  private:
   void RemoveNewest(const std::string& newest) {
     --removals_left;
-    // As a coordinator does.
+    // Locks the cut, as a coordinator does before it removes one.
     const auto lock = LockToRemoveCut(newest, this);
     if (!lock.ok()) return;
     std::string next = fs::path(newest).filename().string();

@@ -8,8 +8,8 @@
 // Deterministic: a sum has the same bits on every rank and on every run with the same size and
 // counts.
 //
-// Waiting. No call has a deadline: ranks wait in one while another saves a model or has no input.
-// When a rank is lost, whoever learns of it ends the wait with Abort.
+// Waiting. No call has a deadline: ranks wait in a call while another rank saves a model or has no
+// input. When a rank is lost, whoever learns of it ends the wait with Abort.
 //
 // Errors. After any error, Abort included, the object is dead: every later call returns the same
 // status at once.

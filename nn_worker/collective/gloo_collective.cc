@@ -24,11 +24,12 @@ namespace {
 
 using UnboundBuffer = gloo::transport::UnboundBuffer;
 
-// Gloo has no "no deadline". This is long enough, and does not overflow when added to a clock.
+// Gloo cannot wait without a deadline. This one is long enough, and does not overflow when added to
+// a clock.
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
 
-// Adapts our store to Gloo's interface. Gloo reports errors by exceptions only, so this throws
-// Gloo's; NewGlooCollective catches them around the call that uses the store.
+// Adapts our store to Gloo's interface. Gloo reports errors by exceptions only, so this class
+// throws Gloo's exceptions; NewGlooCollective catches them around the call that uses the store.
 class StoreAdapter final : public gloo::rendezvous::Store {
  public:
   StoreAdapter(RendezvousStore* store, const GlooOptions& options)
@@ -207,7 +208,8 @@ class GlooCollective final : public Collective {
     {
       MutexLock lock(&mutex_);
       if (!status_.ok()) return status_;
-      // Registered under the lock that Abort takes: from here on it can end the waits below.
+      // The buffers are registered under the lock that Abort takes. From here on Abort can end the
+      // waits below.
       waiting_ = {sends.get(), receives.get()};
     }
     // Abort must not touch the buffers once this function has returned or thrown.

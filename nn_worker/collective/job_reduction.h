@@ -24,8 +24,8 @@ inline bool SumsOnDevices(const JobConfig& job) {
   return config.device() == NnWorkerConfig::CUDA && !job.reproducible();
 }
 
-// Adds to `error`, because of which the ranks cannot sum on their devices, what else the user can
-// do. REQUIRES: !error.ok()
+// Adds to `error`, which says why the ranks cannot sum on their devices, what else the user can do.
+// REQUIRES: !error.ok()
 inline absl::Status SuggestGloo(const absl::Status& error) {
   // The ranks are being stopped, so the user has nothing to change.
   if (absl::IsCancelled(error)) return error;

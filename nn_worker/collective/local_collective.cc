@@ -122,7 +122,8 @@ class LocalCollective final : public Collective {
     return gathered;
   }
 
-  // Each rank shows its strings themselves, and every other rank copies the one meant for it.
+  // The memory that each rank shows is its strings, and every other rank copies the one meant for
+  // it.
   absl::StatusOr<std::vector<std::string>> AllToAllBytes(
       absl::Span<const std::string> bytes) override {
     CHECK(bytes.size() == static_cast<size_t>(size()));

@@ -35,8 +35,8 @@ class Group {
       changed_.NotifyAll();
     }
     while (round_ == round && lost_ < 0) changed_.Wait(&mutex_);
-    // The sums are replaced only after all ranks have joined the next round, which this one has
-    // not.
+    // The sums can be replaced only once all ranks have joined the next round, and this rank has
+    // not yet.
     if (round_ != round) std::copy(sums_.begin(), sums_.end(), values);
   }
 

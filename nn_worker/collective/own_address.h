@@ -16,9 +16,9 @@ namespace satrap {
 // The first address of `host` that a socket can be bound to, as text. `host` is a name or an
 // address, of IPv4 or IPv6, the latter also in brackets, without a port. All errors name it:
 // INVALID_ARGUMENT if it cannot be a host; UNAVAILABLE, marked as the lack of an address
-// (common/base/shortage.h), if it does not resolve, as a name that will be published soon does not
-// yet; FAILED_PRECONDITION if none of its addresses is this machine's; RESOURCE_EXHAUSTED, marked,
-// if no socket can be opened.
+// (common/base/shortage.h), if it does not resolve, which is also the case of a name that will be
+// published soon; FAILED_PRECONDITION if none of its addresses is this machine's;
+// RESOURCE_EXHAUSTED, marked, if no socket can be opened.
 absl::StatusOr<std::string> OwnAddressOf(absl::string_view host);
 
 }  // namespace satrap

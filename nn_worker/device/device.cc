@@ -18,8 +18,8 @@ absl::Status WaitForEvent(Event* event, int64_t timeout_ms, absl::FunctionRef<bo
       return absl::DeadlineExceededError(
           absl::StrCat("the device has not finished its work within ", timeout_ms, " ms"));
     }
-    // A step's work takes milliseconds and a poll under a microsecond: other threads of the role
-    // get the core in between.
+    // A step's work takes milliseconds, but a poll takes under a microsecond, so other threads of
+    // the role get the core between two polls.
     std::this_thread::yield();
   }
 }

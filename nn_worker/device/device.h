@@ -1,6 +1,6 @@
 // A Device owns an accelerator's memory and makes the streams that run kernels and copies on it.
 // The host reaches device memory by copies alone. Implementations: host/host_device.h, which runs
-// kernels on the CPU, and cuda/cuda_device.h. Matrix products are apart: products.h.
+// kernels on the CPU, and cuda/cuda_device.h. Matrix products are not part of it: products.h.
 //
 // WaitForEvent polls, so a wait for results can always be ended early. Two other calls wait and
 // cannot be ended: destroying a stream waits for all that it has enqueued, and enqueueing while the
@@ -46,7 +46,7 @@ class Event {
 class StreamGraph {
  public:
   virtual ~StreamGraph() = default;
-  // Enqueues it on a stream of the same device. The operations run in their order, with the
+  // Enqueues the graph on a stream of the same device. The operations run in their order, with the
   // arguments that they had.
   virtual void Launch(DeviceStream* stream) = 0;
 };
@@ -73,7 +73,8 @@ class Device {
 
   // INTERNAL if the device refuses.
   virtual absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() = 0;
-  // A stream whose operations begin before waiting ones of other streams, where the device can.
+  // A stream whose operations begin before the waiting operations of other streams, if the device
+  // can do that.
   virtual absl::StatusOr<std::unique_ptr<DeviceStream>> NewUrgentStream() { return NewStream(); }
   virtual absl::StatusOr<std::unique_ptr<Event>> NewEvent() = 0;
 

@@ -5,7 +5,7 @@
 //
 // Memory. `device` and `pinned` pointers lie within an allocation of the stream's device
 // (device.h). What an operation reads must not change, and what it writes must not be read, until
-// it has run; an Event recorded after it tells when.
+// it has run; an Event recorded after it shows when that is.
 //
 // Errors. A call that breaks a contract fails a CHECK. An error of the device itself ends the
 // device: every later wait returns it.
@@ -54,8 +54,8 @@ class DeviceStream {
   // most 65535 blocks in y and in z; at most 48 KiB of shared memory
   virtual void Launch(const KernelLaunch& launch) = 0;
 
-  // From now on `event` stands for this point of the stream: it has happened when everything that
-  // was enqueued here before has run.
+  // From now on `event` marks this point of the stream: it has happened when everything that was
+  // enqueued here before has run.
   virtual void Record(Event* event) = 0;
   // What is enqueued here from now on runs after `event`, as it was last recorded at the time of
   // this call. An event that was never recorded has happened.

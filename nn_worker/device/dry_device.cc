@@ -10,7 +10,7 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-// No process has anything here: user space ends at 2^47.
+// No process has memory at this address, because user space ends at 2^47.
 constexpr int64_t kFirstAddress = int64_t{1} << 48;
 
 class DryMemory final : public Memory {

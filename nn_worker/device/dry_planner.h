@@ -1,6 +1,6 @@
 // A planner that takes every product and whose plans do nothing: with a dry device (dry_device.h)
 // it shows what a vendor's library adds to a program's device memory, without the library. A real
-// one refuses some products, and then the program takes no more than this.
+// library refuses some products; the program then uses no more memory than this planner shows.
 //
 // Thread-compatible.
 

@@ -24,7 +24,7 @@ std::vector<double> RowByRow(const ProductSpec& spec, const std::vector<double>&
   return c;
 }
 
-// op(factor)(i, j), column by column; fails outside of what is declared.
+// op(factor)(i, j), read column by column. Fails if the element lies outside of what is declared.
 double At(const ColumnMajor::Factor& factor, const std::vector<double>& values, int64_t i,
           int64_t j) {
   const int64_t row = factor.transposed ? j : i, col = factor.transposed ? i : j;

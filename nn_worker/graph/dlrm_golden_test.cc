@@ -32,7 +32,8 @@ constexpr char kAround[] = R"(
   layers { name: "p" inputs: "top" linear { units: 1 activation: SIGMOID } }
   tasks { name: "click" output: "p" loss: MSE })";
 
-// The strict lower triangle, row by row. The factorisation machine of two vectors is their product.
+// The strict lower triangle of the dot products, row by row: the factorisation machine of two
+// vectors is their dot product.
 constexpr char kInteraction[] = R"(
   layers { name: "1x0" inputs: "t0.e" inputs: "d" fm {} }
   layers { name: "2x0" inputs: "t1.e" inputs: "d" fm {} }
@@ -93,7 +94,7 @@ const std::vector<Dense>& InitialDense() {
   return *dense;
 }
 
-// One rank with its own copy of the rows, which is the same on all.
+// One rank with its own copy of the rows. The copies of all ranks are the same.
 class Rank {
  public:
   Rank(const std::string& interaction, std::unique_ptr<Collective> collective)

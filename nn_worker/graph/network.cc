@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Network>> Network::Create(const NetworkOptions& o
     used.trains = false;
     ASSIGN_OR_RETURN(used.model, ModelOfOutputs(options.model, options.inputs, options.outputs));
     use = GraphUse::kOutputs;
-    // Patterns in them may name parameters that the outputs do not need.
+    // Patterns in the optimizer's settings may name parameters that the outputs do not need.
     used.optimizer.clear_parameters();
   }
   ASSIGN_OR_RETURN(Graph graph, BuildGraph(used.model, used.inputs, used.dtype, use));

@@ -70,15 +70,17 @@ class Network {
   // Computes the outputs of rows [0, samples) of the inputs, and of rows [0, pass.candidates) of
   // those of the part. An evaluation uses no collective, takes averaged weights if there are some
   // and batch norm's running statistics, and drops nothing; a row's logit then depends on that row
-  // alone, bit by bit. An error is the collective's. REQUIRES: samples <= max_samples
+  // alone, bit by bit. Fails only if a collective fails. REQUIRES: samples <= max_samples
   absl::Status Forward(int64_t samples, const PassContext& pass);
   int num_tasks() const;
-  // The values of a sample in ReadLogits: with a candidate loss 1, of its own item.
+  // The number of values of a sample in ReadLogits. With a candidate loss it is 1, the score of its
+  // own item.
   int64_t num_outputs(int task) const;
   // A copy of what the last Forward gave for a task, [samples, num_outputs]. Waits for the backend.
   std::vector<float> ReadLogits(int task = 0);
 
-  // Forward, Loss and Backward. A full part may run from graphs (pass_graphs.h): the same bits.
+  // Forward, Loss and Backward. A full part may run from graphs (pass_graphs.h), with the same
+  // bits.
   absl::Status Train(int64_t samples, const PassContext& pass,
                      absl::Span<const LossTargets> targets);
   int64_t graph_launches() const;   // so far
@@ -92,7 +94,7 @@ class Network {
   // The sums of the last Loss over all tasks and this rank's part. Waits for the backend.
   LossSums ReadLoss();
 
-  // REQUIRES: a training Forward and its Loss. An error is the collective's.
+  // Fails only if a collective fails. REQUIRES: a training Forward and its Loss
   absl::Status Backward();
   // Begins to add up the parameter gradients over all ranks, in place, as GradientSums::Start. If
   // it succeeds, nothing else touches gradients() until FinishReduce. The destructor ends the sum.
@@ -114,7 +116,7 @@ class Network {
   Tensor parameters() const;
   // Ends the step: if it counts and is finite, one optimizer step, and running statistics follow.
   // Every rank calls it in every step, with equal arguments. The gradient, with L2 and L1, is
-  // multiplied by `clip_factor`. An error is the collective's.
+  // multiplied by `clip_factor`. Fails only if a collective fails.
   absl::Status Step(const DenseStep& step, const StepTotals& totals, float clip_factor = 1);
   // What the last Step decided. Waits for the backend.
   StepControl ReadControl();
@@ -127,7 +129,7 @@ class Network {
   // "deep/linear_0.weight", in the order of parameters().
   std::vector<std::string> parameter_names() const;
   std::vector<std::string> value_names() const;  // these, then running statistics
-  // A copy; NOT_FOUND.
+  // A copy of the parameter of this name. NOT_FOUND if there is none.
   absl::StatusOr<NamedArray> Parameter(absl::string_view name);
 
   // Parameters, their averages, optimizer state and running statistics, as dense_checkpoint.h.

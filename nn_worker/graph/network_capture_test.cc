@@ -1,4 +1,4 @@
-// Networks whose passes run from graphs: the same bits as without.
+// Tests that networks whose passes run from graphs have the same bits as without graphs.
 
 #include <functional>
 #include <memory>
@@ -49,7 +49,7 @@ constexpr char kTasks[] = R"(
   tasks { name: "click" output: "click" }
   tasks { name: "amount" output: "amount" loss: MSE weight: 0.5 })";
 
-// With long lists: a term for each pair of features.
+// A model with long lists, which have a term for each pair of features.
 constexpr char kDots[] = R"(
   layers { name: "dots" inputs: "*.embedding" dot_interaction {} }
   layers { name: "logit" inputs: "dots" inputs: "numeric" mlp { units: 4 output_units: 1 } })";
@@ -72,7 +72,7 @@ struct Job {
   int features = 2;
 };
 
-// What ranks add up their gradients with; a single rank needs neither.
+// The means by which ranks add up their gradients. A single rank needs neither of them.
 struct RankSums {
   std::unique_ptr<Collective> collective = std::move(NewLocalCollectives(1)[0]);
   std::unique_ptr<DeviceReduction> reduction;
@@ -270,8 +270,8 @@ TEST(NetworkCaptureTest, ScoresAndLoadedWeightsInBetweenAreSeen) {
       scores.push_back(network->Score(kSamples));
     });
     EXPECT_EQ(launches, 5);
-    // Two scores of each run: own kernels without graphs and with them, then plans without and
-    // with.
+    // There are four runs with two scores each: own kernels without graphs and with graphs, then
+    // plans without graphs and with graphs.
     ASSERT_EQ(scores.size(), 8u);
     for (const size_t i : {0, 1, 4, 5}) EXPECT_EQ(scores[i], scores[i + 2]);
   }

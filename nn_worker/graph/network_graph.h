@@ -85,7 +85,8 @@ class NetworkGraph {
   size_t num_stages() const { return 2 * nodes_.size() + 1; }
   absl::Status RunStages(size_t begin, size_t end);
   Tensor Output(int task) const { return memory_.values[graph_.outputs[task]].FirstRows(samples_); }
-  // For a candidate loss only the positives' scores: the columns of candidates belong to the part.
+  // What may be read of a task's outputs. For a candidate loss these are only the positives'
+  // scores, because the columns of candidates belong to the part.
   Tensor ReadableOutput(int task) const;
 
   const NetworkOptions& options_;

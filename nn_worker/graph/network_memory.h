@@ -51,8 +51,9 @@ FlatLayout LayoutStates(const Graph& graph);
 // (rows, cols) of `array` within its flat buffer, which is one row.
 Tensor ViewOf(const FlatArray& array, const Tensor& buffer);
 
-// For each array of `layout` memory of `dtype` for a copy, rows padded, if it is a factor of
-// products (ParameterSpec) and `dtype` has 16 bits; otherwise an empty tensor.
+// Returns a tensor for each array of `layout`. If the array is a factor of products (ParameterSpec)
+// and `dtype` has 16 bits, the tensor is memory of `dtype` for a copy, with padded rows; otherwise
+// it is empty.
 absl::StatusOr<std::vector<Tensor>> AllocateCopies(const FlatLayout& layout, DType dtype,
                                                    Backend* backend);
 

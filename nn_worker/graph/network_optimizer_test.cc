@@ -1,5 +1,5 @@
 // What the optimizer's settings do to a network: every kind, settings by name, averaged weights,
-// and what of them is saved.
+// and which of these are saved.
 
 #include <algorithm>
 #include <cstdint>

@@ -37,8 +37,8 @@ struct NetworkOptions {
   // The type of activations, their gradients and the factors of products: F32, F16 or BF16.
   DType dtype = DType::kF32;
   GradientScale gradient_scale;  // from the first step on
-  // Train enqueues full parts as graphs, where the backend makes them. Layers that prevent it stay
-  // outside.
+  // Whether Train enqueues full parts as graphs, where the backend makes them. Layers that prevent
+  // a capture stay outside of the graphs.
   bool graph_capture = true;
   // Called once if the device refuses a graph, with a message for whoever runs the job; may be
   // null.
@@ -60,8 +60,8 @@ struct StepTotals {
 // How much of a saved model a network loads.
 enum class LoadScope {
   kAll,  // to continue: optimizer state must be there and of the same optimizer
-  // To start from or to score: optimizer state is left as it is. If the network averages and the
-  // model has no averages, they begin at its parameters.
+  // For a model to start from or to score with. The optimizer state is left as it is. If the
+  // network averages and the model has no averages, they begin at its parameters.
   kModel,
 };
 

@@ -71,7 +71,7 @@ TEST(NetworkStartTest, ARunThatTakesTheOptimizersStateGoesOnAsALongerOne) {
   longer.Step(5);
   second.Step(0);
   EXPECT_EQ(second.Weights(), longer.Weights());
-  // A third one, and one that goes on from a cut of the second.
+  // A third network, and one that continues from a cut of the second.
   AdamRank third, resumed;
   ASSERT_TRUE(third.network->StartFrom(second.network->Save(), WarmStartConfig(), 1).ok());
   ASSERT_TRUE(resumed.network->Load(second.network->Save(), Network::LoadScope::kAll).ok());

@@ -164,8 +164,8 @@ class Rank {
   std::vector<uint64_t> groups_;
 };
 
-// Trains `steps` steps of 120 samples, cut into `parts`, one a rank; gives the weights of each
-// rank.
+// Trains `steps` steps of 120 samples, which are cut into `parts`, one part for each rank. Returns
+// the weights of each rank.
 std::vector<std::vector<float>> TrainInParts(const std::string& model,
                                              const std::vector<int64_t>& parts, int64_t steps) {
   auto collectives = NewLocalCollectives(static_cast<int>(parts.size()));
@@ -307,7 +307,7 @@ TEST(NetworkTest, UnequalPartsAreOneMachine) {
   }
 }
 
-// Two ranks; gives what rank 0 has saved and how it scores.
+// Trains two ranks. Returns what rank 0 has saved and how it scores.
 std::pair<std::string, std::vector<float>> TrainOn(
     const std::string& model, const std::function<std::unique_ptr<Backend>()>& new_backend) {
   auto collectives = NewLocalCollectives(2);

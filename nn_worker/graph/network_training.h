@@ -31,7 +31,7 @@ class NetworkTraining {
         optimizer_(std::move(optimizer)),
         gradient_scale_(options.gradient_scale) {}
 
-  // After NetworkValues::Allocate. INVALID_ARGUMENT for settings of no parameter;
+  // Call after NetworkValues::Allocate. INVALID_ARGUMENT for settings of no parameter;
   // RESOURCE_EXHAUSTED. Without options.trains only the control is allocated.
   absl::Status Allocate();
   void SetInitialState();

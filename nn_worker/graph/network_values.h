@@ -1,5 +1,5 @@
-// The values of a Network: parameters with what is made of them, and the running statistics of
-// layers. Each kind lies in one flat buffer (network_memory.h).
+// The values of a Network: parameters with the values that are derived from them, and the running
+// statistics of layers. Each kind lies in one flat buffer (network_memory.h).
 //
 // Thread-compatible.
 
@@ -31,7 +31,7 @@ struct NetworkValues {
   void ShowAverages(bool show) {
     if (averages.has_value() && averages->Show(show)) RefreshCopies();
   }
-  // What of them is saved and loaded.
+  // The arrays that are saved and loaded.
   std::vector<KeptArray> Kept(bool with_averages) const;
 
   Backend* backend = nullptr;

@@ -52,7 +52,7 @@ absl::Status PassGraphs::Run(const PassKey& key, absl::Span<const PassPart> part
   Passes* const known = active() ? Find(key) : nullptr;
   bool from_graphs = known != nullptr;
   if (known != nullptr && known->epoch != memory_->GraphEpoch()) {
-    // If this very pass overwrites lists, the epoch is another one when the pass comes again.
+    // If this very pass overwrites lists, the epoch will be another one when the pass comes again.
     known->graphs.clear();
     known->graphs.resize(parts.size());
     known->epoch = memory_->GraphEpoch();

@@ -124,7 +124,7 @@ class CandidateLogitsLayer final : public BackendLayer {
                           inverse_.FirstRows(x.rows));
       return values(x.rows);
     }
-    // Where the caller is to put the gradient of what Forward returned.
+    // The target for the gradient of what Forward returned.
     GradientTarget Target(const CandidateLogitsConfig& config, GradientTarget dx,
                           int64_t rows) const {
       if (!config.normalize() || !dx.wanted()) return dx;

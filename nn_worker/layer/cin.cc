@@ -118,7 +118,7 @@ class CinLayer final : public BackendLayer {
                                  lengths_.FirstRows(n), ys[0].Columns(column, heights_[k]),
                                  dys[0].Columns(column, heights_[k]),
                                  {steps_[k].dmaps.FirstRows(n), /*add=*/!last});
-      // At least once, so that a part without samples gets gradients of zero.
+      // The loop runs at least once, so that a part without samples gets gradients of zero.
       int64_t begin = 0;
       do {
         BackwardTile(k, begin, std::min(tile_, n - begin));
@@ -151,7 +151,7 @@ class CinLayer final : public BackendLayer {
     return pairs.FirstRows(count * fields_.dim).Columns(0, PairsOf(k));
   }
 
-  // X^{k-1}_i X^0_j of each column, as the outer product of two vectors.
+  // Computes X^{k-1}_i X^0_j of each column, as the outer product of two vectors.
   Tensor MakePairs(int k, int64_t begin, int64_t count) {
     const Tensor pairs = OfPairs(pairs_, k, count);
     const int64_t height = heights_[k - 1];

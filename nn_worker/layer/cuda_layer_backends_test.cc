@@ -1,4 +1,4 @@
-// The backends of layers' tests on a card.
+// The backends on a card, for tests of layers.
 
 #include "nn_worker/backend/testing/cuda_test_backend.h"
 #include "nn_worker/layer/layer_testing.h"

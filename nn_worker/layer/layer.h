@@ -16,7 +16,7 @@
 // overlaps an x, a y or the dy, with one exception: the dx of a layer whose output holds its inputs
 // (inputs_within_output) may be the matching columns of dy.
 //
-// Dtypes. xs, ys and their gradients may be F32, F16 or BF16, one beside another; parameters,
+// Dtypes. xs, ys and their gradients may be F32, F16 or BF16, also in one call; parameters,
 // gradients of parameters, states and what a layer allocates for itself are F32 or F64.
 //
 // Zero samples are legal. A layer that uses the collective makes the same calls then, or the other

@@ -72,7 +72,7 @@ class LayerNormLayer final : public BackendLayer {
   }
 
  private:
-  // Views each group of each row as a row. REQUIRES: no gaps
+  // A view in which each group of each row is a row. REQUIRES: no gaps
   Tensor Groups(const Tensor& x) const { return x.Reshaped(x.rows * groups_, width_); }
 
   const float epsilon_;

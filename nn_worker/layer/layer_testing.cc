@@ -46,7 +46,8 @@ void LayerTest::ExpectGradientsFit(const std::string& config,
     for (const Tensor& gradient : tester.parameter_gradients()) backend_->Fill(gradient, 5);
     EXPECT_LT(tester.LargestGradientError(), tolerance) << config << ", " << samples << " samples";
     EXPECT_TRUE(tester.GivesTheSameBitsFromAGraph()) << config << ", " << samples << " samples";
-    // Once more, but added to what is there, which makes twice the gradient.
+    // Runs the backward pass once more. It adds to what is there, so the result must be twice the
+    // gradient.
     std::vector<std::vector<float>> once;
     for (const Tensor& dx : tester.input_gradients()) once.push_back(tester.Values(dx));
     ASSERT_TRUE(tester.Forward().ok());
@@ -79,8 +80,8 @@ LayerTester::LayerTester(Backend* backend, Collective* collective, const std::st
     const bool of_part = layer_->reads_part(static_cast<int>(i));
     const int64_t rows = of_part ? inputs[i][0] : samples;
     const int64_t cols = of_part ? inputs[i][1] : ShapeSize(inputs[i]);
-    // Rows are padded, differently for inputs, gradients and outputs: a layer that takes one stride
-    // for another reads what lies between rows, NaN on the host's device.
+    // Rows are padded, differently for inputs, gradients and outputs: a layer that uses one stride
+    // instead of another reads what lies between rows, NaN on the host's device.
     xs_.push_back(NewTensor(rows, cols, 3));
     dxs_.push_back(NewTensor(rows, cols, 2));
     Randomise(xs_.back(), ++salt);
@@ -100,7 +101,7 @@ LayerTester::LayerTester(Backend* backend, Collective* collective, const std::st
     states_.push_back(NewTensor(1, spec.cols, 0));
     backend_->Fill(states_.back(), spec.initial);
   }
-  // Batch norm's running statistics move only in a step that applies.
+  // Batch norm's running statistics change only in a step that applies.
   const auto control = AllocateControl(backend_);
   CHECK_OK(control.status());
   control_ = *control;

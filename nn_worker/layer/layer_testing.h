@@ -40,8 +40,8 @@ class LayerTester {
   void DecideStep(bool applies);
   PassContext pass;  // training, step 3, first sample 10
 
-  // Read or write single values, or read all of a tensor, of any of these. They wait for the
-  // backend.
+  // These read or write single values, or read all of a tensor. Any of the tensors above may be
+  // given. They wait for the backend.
   float Get(const Tensor& tensor, int64_t row = 0, int64_t col = 0) const;
   void Set(const Tensor& tensor, int64_t row, int64_t col, float value);
   std::vector<float> Values(const Tensor& tensor) const;

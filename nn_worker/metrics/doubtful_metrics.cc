@@ -16,7 +16,7 @@ constexpr double kLeastAuc = .45;
 constexpr double kLeastCalibration = .5;
 constexpr double kMostCalibration = 2;
 constexpr size_t kNamedColumns = 5;
-// Learning rates that are too high, or too many epochs, give a smaller entropy than this.
+// Learning rates that are too high, or too many epochs, lead to an entropy below this value.
 constexpr double kHugeEntropy = 3;
 
 std::vector<std::string> WhatIsDoubtful(const MetricValues& values) {
@@ -123,7 +123,7 @@ std::vector<std::string> DoubtfulMetrics(const JobConfig& job, absl::string_view
     judge("", values, train_label_rate);
     return lines;
   }
-  // The rate is that of the judged task, whose values are repeated outside of the list.
+  // The rate is that of the judged task, whose values are also outside of the list of tasks.
   const std::string judged = job.evaluation().task();
   for (int t = 0; t < values.tasks_size(); ++t) {
     const TaskMetricValues& task = values.tasks(t);

@@ -10,9 +10,9 @@
 // own times. A part belongs to one window as a whole, that of the median of its times, so a record
 // that is far from the others of its part counts in their window. A window ends when a part lies
 // after its end. A part before its begin is late and counts in it, however late: partitions that
-// lie hours apart are read by turns while a run catches up. So one window of each kind is open.
-// Windows go back when data is read again, in a new epoch, and after kOlderInARow late parts in a
-// row, because a part in the far future must not hold a window open for ever.
+// lie hours apart are read by turns while a run catches up. So one window of each kind is open at a
+// time. Windows go back when data is read again, in a new epoch, and after kOlderInARow late parts
+// in a row, because a part in the far future must not hold a window open for ever.
 //
 // Windows that no step has ended are not reported, and the first one of a generation holds only
 // what the generation has trained of it. Memory is constant, and no sample costs an allocation.
@@ -37,8 +37,8 @@ namespace satrap {
 // A window that has ended.
 struct ScoreWindow {
   bool by_data_time = false;
-  // [begin, end): by samples, counts of the run's samples over all ranks; by data time, ms since
-  // 1970.
+  // The window is [begin, end). For a window by samples these are counts of the run's samples over
+  // all ranks; for a window by data time they are ms since 1970.
   int64_t begin = 0;
   int64_t end = 0;
   uint64_t steps = 0;    // that counted when it ended

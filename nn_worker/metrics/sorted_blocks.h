@@ -29,8 +29,8 @@ class SortedBlocks {
   static constexpr size_t kLeastEntries = 1 << 12;
   static constexpr size_t kMostEntries = 1 << 20;
 
-  // Replaces ascending entries by at most as many that represent them, also ascending, and also
-  // from `entries` on. Returns their number.
+  // Replaces `count` ascending entries by at most as many entries that represent them. These are
+  // ascending, too, and also begin at `entries`. Returns their number.
   using JoinEntries = size_t (*)(Entry* entries, size_t count);
 
   // `join` may be null.

@@ -53,7 +53,8 @@ TEST(SortedBlocksTest, WhatIsTakenIsGoneAndMayBeFollowedByMore) {
   for (uint64_t i = 0; i < 30000; ++i) ASSERT_EQ(all[i], i);
 }
 
-// An entry is a number in the upper half and, in the lower one, how many entries it stands for.
+// An entry has a number in its upper half and, in its lower half, the number of entries that it
+// represents.
 size_t JoinEqual(uint64_t* entries, size_t count) {
   size_t kept = 0;
   for (size_t i = 0; i < count; ++i) {

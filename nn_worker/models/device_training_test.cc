@@ -96,8 +96,8 @@ TEST(DeviceTrainingTest, AProfilerSeesWhatAStepDoes) {
                                          "optimizer", "end"));
 }
 
-// The last reader that adds to a gradient takes it through its ReLU, if that reader is a product;
-// no earlier one does.
+// If the last reader that adds to a gradient is a product, it also applies the gradient of the ReLU
+// that made the values. No earlier reader does so.
 TEST(DeviceTrainingTest, OnlyTheLastReaderTakesAGradientThroughItsRelu) {
   for (const bool total_last : {true, false}) {
     const TrainingJob job = {Towers(total_last), 40};

@@ -5,7 +5,7 @@
 //
 // One step, all of it enqueued as operations of the backend:
 //
-// GatherRows         the numerics, and the row of each id, into the network's inputs
+//     GatherRows         the numerics, and the row of each id, into the network's inputs
 //     Network::Train     forward, loss and backward, as a graph if that is asked for. It copies the
 //                        labels in, 4 bytes a sample
 //     ScatterGradients   into (rows, values of a row), F32

@@ -87,7 +87,7 @@ struct Choices {
   std::vector<Precision> precisions;
 };
 
-// What no flag chooses has all values that the device has.
+// Where no flag makes a choice, all values that the device has are chosen.
 absl::StatusOr<Choices> ChoicesOf(const Flags& flags) {
   Choices choices;
   const bool cuda = ProgramHasCards();

@@ -12,7 +12,7 @@
 
 namespace satrap {
 
-// After a step that counts: moves the scale that the next gradients are computed with.
+// Moves the scale that the next gradients are computed with. Call after a step that counts.
 constexpr void MoveGradientScale(const GradientScaleRule& rule, bool finite, StepControl* control) {
   if (rule.growth_steps == 0) return;
   if (!finite) {

@@ -26,7 +26,8 @@ struct DenseStep {
 
 // What a run that starts from a model takes over from it.
 struct DenseStart {
-  // Steps that the optimizer's state had seen before the run's first one: bias corrections go on.
+  // Steps that the optimizer's state had seen before the run's first one. Bias corrections continue
+  // after them.
   int64_t steps_before = 0;
   // The learning rate grows linearly over this many steps of the run, on top of its schedule,
   // because the optimizer's state began anew.

@@ -1,6 +1,7 @@
-// The matrix products of linear layers on a device, apart from Device, because a vendor's library
-// does most of them on a card. Ours (kernel_products.h) do any product on every device; a library's
-// (library_products.h) are planned, before the first sample, for layers that are known by then.
+// The matrix products of linear layers on a device. They are separate from Device, because a
+// vendor's library does most of them on a card. Our own (kernel_products.h) make any product on
+// every device. Those of a library (library_products.h) are planned before the first sample, for
+// the layers that are known by then.
 //
 // Their results and limits are those of Linear and LinearGrad in
 // nn_worker/backend/linear_operations.h: a row of a result depends only on the same row of the
@@ -34,7 +35,7 @@ class Products {
   // y = activation(x w + bias).   x: (n, in)  w: (in, out)  bias: [out], null: none   y: (n, out)
   virtual void Linear(DeviceStream* stream, ConstValues x, ConstValues w, const float* bias,
                       Activation activation, Values y) = 0;
-  // dx = dz w^T, or dx += with `add`.   dz: (n, out)  dx: (n, in)
+  // dx = dz w^T; with `add`, dx += dz w^T.   dz: (n, out)  dx: (n, in)
   virtual void InputGradient(DeviceStream* stream, ConstValues dz, ConstValues w, Values dx,
                              bool add) = 0;
   // dw = x^T dz.   dw: (in, out) without gaps

@@ -39,7 +39,8 @@ class PartPipeline {
   struct TakenPart {
     uint64_t entry = 0;  // for Release
     int worker = 0;
-    // Other parts that were requested and not yet released when this one was requested.
+    // The number of other parts that were requested and not yet released when this one was
+    // requested.
     int staleness = 0;
     PartInput input;
   };

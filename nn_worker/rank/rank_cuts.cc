@@ -33,7 +33,8 @@ absl::Status RankCuts::AddReleased(uint32_t epoch, const Provenance& provenance)
   return absl::OkStatus();
 }
 
-// Rank 0 raises its flag in every step until the ranks are idle; the pause counts from the first.
+// Rank 0 raises its flag in every step until the ranks are idle. The pause is counted from the
+// first such step.
 void RankCuts::OnDecided() {
   if (!decided_us_.has_value()) decided_us_ = executor_->NowUs();
 }

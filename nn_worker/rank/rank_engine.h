@@ -25,11 +25,11 @@
 // Cuts. When all ranks are idle nothing is in flight, so the tables are a function of what was
 // released: pushed and answered, or acknowledged in a step of weight 0. At such a point a
 // validation comes first, if one is due, and then the cut: one that rank 0 asked for (by clock, by
-// steps, on a wish), one of a new best, or the last. Every rank hands over the ledger of what it
-// has released. Training goes on when all embedding PSs have marked; but ranks wait for a cut of a
-// new best, the last and a wished one, and begin it again if it is abandoned. After a cut to leave,
-// ranks do nothing more and never finish (rank_cuts.h). The test set is scored with the best cut,
-// or the last, and no cut comes after it.
+// steps, on a wish), one of a new best validation, or the last. Every rank hands over the ledger of
+// what it has released. Training goes on when all embedding PSs have marked; but ranks wait for a
+// cut of a new best, the last and a wished one, and begin it again if it is abandoned. After a cut
+// to leave, ranks do nothing more and never finish (rank_cuts.h). The test set is scored with the
+// best cut, or the last, and no cut comes after it.
 //
 // The engine runs on one serial executor; its public methods are thread-safe. The first error goes
 // to the FailureSink, and the engine does nothing more. Everything passed to the constructor must

@@ -144,7 +144,7 @@ TEST_F(RankEngineEndlessTest, AValidationByStepsMovesTheNextOneByTheClock) {
   std::vector<uint64_t> steps;
   for (const EvaluationEvent& event : cluster.evaluations) steps.push_back(event.steps);
   EXPECT_EQ(steps, (std::vector<uint64_t>{8, 16}));
-  // Step 24 does not come without data, so the clock decides the next validation.
+  // Without data step 24 does not come, so the clock decides when the next validation is.
   PutPart(&cluster);
   cluster.RunFor(3000);
   ASSERT_EQ(cluster.evaluations.size(), 3u);

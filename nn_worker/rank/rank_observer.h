@@ -58,8 +58,8 @@ class RankObserver {
   virtual void OnGradientNorm(double /*norm*/, float /*clip_factor*/) {}
   virtual void OnEvaluation(const EvaluationEvent& event) = 0;
   virtual void OnCutBegun() {}
-  // Training resumes after a cut, `seconds` after the cut was decided, without the time of
-  // evaluations. In this time ranks trained the parts that they held.
+  // Training resumes after a cut. `seconds` is the time since the cut was decided, without the time
+  // of evaluations. In this time ranks trained the parts that they held.
   virtual void OnCutPause(double /*seconds*/) {}
   // Rank 0 only: a cut that was begun has ended.
   virtual void OnCutEnded(const CutOutcome& /*outcome*/) {}

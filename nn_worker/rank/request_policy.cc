@@ -64,7 +64,7 @@ class AnyWorkerRequests final : public RequestPolicy {
   void FillPosition(RunPosition*) const override {}
 
  private:
-  // A larger count would make no difference, and one that grows for a year would overflow.
+  // A larger count would make no difference, and a count that grows for a year would overflow.
   static constexpr int kMostNotYets = 1 << 30;
 
   const Stream stream_;

@@ -25,10 +25,10 @@ class RunRecord {
  public:
   // Properties of the run that its position does not contain.
   struct Traits {
-    // The loss scale of its first step, if steps that are not finite halve it; 0: the scale is
-    // fixed.
+    // The loss scale of the run's first step, if steps that are not finite halve it; 0: the scale
+    // is fixed.
     double moving_loss_scale = 0;
-    // Its records may be in the order of their labels: it reads files, not topics.
+    // Whether the run's records may be in the order of their labels: it reads files, not topics.
     bool has_record_order = true;
   };
 

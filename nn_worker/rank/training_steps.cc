@@ -177,8 +177,8 @@ void TrainingSteps::OnStepDone(StepResult result) {
   if (result.weight > 0) CountStep(result);
   if (peers_.failure->failed()) return;
   if (joined_.has_value()) EndJoinedPart(&result, step);
-  // Before OnAllIdle: if a flag came with the allreduce that found all ranks idle, it is honoured
-  // now. Otherwise the ranks would begin another epoch first.
+  // This comes before OnAllIdle: if a flag came with the allreduce that found all ranks idle, it is
+  // honoured now. Otherwise the ranks would begin another epoch first.
   if (result.stop) decided_.end = true;
   if (result.validation) decided_.evaluate = true;
   if (result.cut) peers_.cuts->OnDecided();
@@ -267,7 +267,7 @@ void TrainingSteps::EndJoinedPart(StepResult* result, uint64_t step) {
   joined_.reset();
 }
 
-// The tables have made the step, clipped by the norm that the answer brings. Now the network makes
+// The tables have taken the step, clipped by the norm that the answer brings. Now the network takes
 // it, and only then is the part released: no rank joins the next step before that.
 void TrainingSteps::EndClippedStep(const PushGradientsAnswerHeader& answer,
                                    std::function<void()> ended) {

@@ -1,6 +1,6 @@
 // The Prometheus metrics of a rank on a device: memory, copies, graphs, and the time of its steps.
 //
-// Thread-safe, but for Refresh: one thread at a time.
+// Thread-safe, except that only one thread at a time may call Refresh.
 
 #ifndef SATRAP_NN_WORKER_REPORT_DEVICE_METRICS_H_
 #define SATRAP_NN_WORKER_REPORT_DEVICE_METRICS_H_
@@ -20,7 +20,7 @@ class DeviceMetrics {
 
   // For NetworkTrainerOptions.on_device_step.
   void ObserveStep(double seconds) { step_seconds_->Observe(seconds); }
-  // Sets the others to what the meter says.
+  // Sets the other metrics to what the meter says.
   void Refresh();
 
  private:

@@ -51,7 +51,7 @@ TEST_F(ProgressTest, AWindowSumsItsSteps) {
       "\"staleness_mean\":1}");
 }
 
-// The texts are what the writer before this one made of the same events.
+// The expected texts were written by the code before this one for the same events.
 TEST_F(ProgressTest, LinesAreByteForByteThoseOfTheFormat) {
   progress_.OnPhase("training");
   progress_.OnGradientNorm(1.0 / 3, .5f);
@@ -117,7 +117,8 @@ TEST_F(ProgressTest, TheLossOfAWindowLeavesOutStepsThatAreNotFinite) {
   EXPECT_DOUBLE_EQ(progress_.Snapshot().window_loss(), .3);
 }
 
-// The norm of the step that ends a window arrives after the window has ended, so it is in the next.
+// The norm of the step that ends a window arrives after the window has ended, so it counts in the
+// next window.
 TEST_F(ProgressTest, ALineHasTheMeanNormOfItsWindowAndProgressThatOfTheRun) {
   progress_.OnPhase("training");
   EXPECT_FALSE(progress_.Snapshot().has_gradient_norms());

@@ -1,6 +1,7 @@
 // The Prometheus metrics of a rank: steps, samples, steps that were not finite or were clipped,
-// staleness, gradients that an F16 could not hold, the loss, the AUC of the last validation, and
-// rank 0's of cuts. Called as RankObserver says, and UpdateAges on any thread at any time.
+// staleness, gradients that an F16 could not hold, the loss, the AUC of the last validation, and on
+// rank 0 those of cuts. RankObserver says how it is called; UpdateAges may be called on any thread
+// at any time.
 
 #ifndef SATRAP_NN_WORKER_REPORT_RANK_METRICS_H_
 #define SATRAP_NN_WORKER_REPORT_RANK_METRICS_H_

@@ -1,9 +1,9 @@
 // Times the steps that count: it reports the first one of this generation, and writes a line of
 // metrics.jsonl for each pause that a cut made (docs/formats.md). Every event is passed on.
 //
-// The gap of a pause is the time between the two counted steps around the cut; less that of a usual
-// step, it is what the cut cost by standing still. The time of a usual step is the median over the
-// last steps between which nothing but training happened.
+// The gap of a pause is the time between the two counted steps around the cut; minus the time of a
+// usual step, it is the time in which training stood still for the cut. The time of a usual step is
+// the median over the last steps between which nothing but training happened.
 //
 // Called as RankObserver says.
 

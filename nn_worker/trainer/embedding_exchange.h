@@ -3,8 +3,8 @@
 // same way.
 //
 // Here, on the host, values are decoded from the wire and gradients encoded, in blocks of fixed
-// size; GatherRows and ScatterGradients of the backend do the rest. What they read is the payload
-// of the part itself where the backend can read the host's memory, and else one copy of it.
+// size; GatherRows and ScatterGradients of the backend do the rest. They read the payload of the
+// part itself where the backend can read the host's memory, and otherwise one copy of it.
 //
 // A part is prepared in a buffer: decoded, copied in, and, to be trained, its ids inverted for a
 // backend that scatters by row. There are two buffers, so that one part can be prepared while

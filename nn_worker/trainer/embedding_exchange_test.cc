@@ -22,7 +22,7 @@
 namespace satrap {
 namespace {
 
-// Single-valued, pooled here, pooled at the worker, and a sequence.
+// The features are single-valued, pooled here, pooled at the worker, and a sequence.
 constexpr char kJob[] = R"pb(
   data {
     numerics { name: "n" }

@@ -30,7 +30,7 @@ class GrowingMemory {
     if (data_ == nullptr || bytes > bytes_) {
       const int64_t larger = std::max(bytes, 2 * bytes_);
       const absl::Status taken = Take(device, larger);
-      // Asking for more only saves growing again, so try without.
+      // Asking for more would only avoid growing again, so try the size that is needed.
       if (absl::IsResourceExhausted(taken) && larger > bytes) {
         RETURN_IF_ERROR(Take(device, bytes));
       } else {

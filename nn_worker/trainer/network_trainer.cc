@@ -128,8 +128,8 @@ struct NetworkTrainer::Rep {
   uint64_t prepared = 0;              // parts, so far; on the engine's executor
   std::atomic<bool> stepping{false};  // a step runs, or is about to
 
-  // Last, so that they end first: their tasks use the others, and a step may wait for a
-  // preparation.
+  // The threads come last, so that they end first: their tasks use the other members, and a step
+  // may wait for a preparation.
   WorkThread preparing;
   WorkThread thread;
 };
@@ -201,7 +201,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   RETURN_IF_ERROR(network->FinishReduce());
   // Checked before the second reduction, which carries the flags to all ranks, because only this
   // rank sees the gradients of its part's embeddings. A value that is not finite counts as large,
-  // too, and most steps have neither.
+  // too. Most steps have no large values.
   if (network->CountGradientsBeyond(kLargeGradient * network->gradient_scale().scale) > 0) {
     own.large = true;
     if (network->CountNonFiniteGradients() > 0) own.finite = false;
@@ -298,7 +298,8 @@ std::vector<double> NetworkTrainer::Rep::Outputs(size_t samples) {
 }
 
 absl::StatusOr<MetricValues> NetworkTrainer::Rep::Merge() {
-  // Closed before the barrier, so that every rank's file is whole when rank 0 has the metrics.
+  // The file is closed before the barrier, so that every rank's file is whole when rank 0 has the
+  // metrics.
   if (options.predictions != nullptr) RETURN_IF_ERROR(options.predictions->Close());
   return evaluation.Merge(options.collective);
 }

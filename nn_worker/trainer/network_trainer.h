@@ -54,10 +54,10 @@ struct NetworkTrainerOptions {
   // The network was made for outputs (NetworkOptions.outputs), and `predictions` gets their values.
   // There is no loss and no metric.
   bool writes_outputs = false;
-  // Gets, of each step with a part, the seconds from handing its inputs to the backend until its
-  // gradients of embeddings are back, on the step's thread. Null: not measured.
+  // Gets a time for each step with a part, on the step's thread: the seconds from handing its
+  // inputs to the backend until its gradients of embeddings are back. Null: not measured.
   std::function<void(double seconds)> on_device_step;
-  // Set to what the step's thread does next, for people: text that lives for ever. May be null.
+  // Set to what the step's thread does next, for people. The text is never freed. May be null.
   std::atomic<const char*>* activity = nullptr;
 };
 

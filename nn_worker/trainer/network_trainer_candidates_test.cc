@@ -124,8 +124,8 @@ TEST(NetworkTrainerCandidatesTest, TheLossIsThatOfAScalarReference) {
   }
 }
 
-// A gradient is right if a step along it changes the loss by as much as it says: the dense tests
-// compare those of the layers and of the losses, this one how they reach the rows.
+// A gradient is right if a step along it changes the loss by as much as it says. The dense tests
+// check the gradients of the layers and of the losses; this test checks how they reach the rows.
 TEST(NetworkTrainerCandidatesTest, GradientsReachTheRowsOfUsersItemsAndCandidates) {
   for (const Case& of : Cases()) {
     const JobConfig job = CandidatesJob(of.loss, of.candidates);

@@ -87,13 +87,13 @@ TEST(NetworkTrainerPrecisionTest, AScaleChangesNoBits) {
   EXPECT_EQ(one.normalizer, other.normalizer);
   EXPECT_EQ(one.loss_scale->scale(), 1024);
   EXPECT_EQ(other.loss_scale->scale(), 2048);
-  // They differ only because a few gradients are subnormal as F16.
+  // The results differ only because a few gradients are subnormal as F16.
   EXPECT_LT(LargestDifference(a.TableValues(), b.TableValues()), 1e-4);
   EXPECT_LT(LargestDifference(a.Weights(0), b.Weights(0)), 1e-4);
 }
 
-// In PERSIA's worker only NaN was looked for, so an infinity passed; the test ran only in every
-// 20th step; and the gradients of rows went out although the dense step was left out.
+// PERSIA's worker looked only for NaN, so an infinity passed. It looked only in every 20th step,
+// and it sent the gradients of rows although the dense step was left out.
 TEST(NetworkTrainerPrecisionTest,
      AnInfinityAtOneRankChangesNothingAnywhereAndHalvesTheScaleEverywhere) {
   for (const auto precision : {NnWorkerConfig::F32, NnWorkerConfig::BF16, NnWorkerConfig::F16}) {

@@ -197,7 +197,7 @@ TEST(NetworkTrainerTest, ScoresWhatARankTrainsBeforeItTrainsIt) {
   std::vector<ScoreWindow> windows;
   ScoreWindows scores(config, 0,
                       [&windows](const ScoreWindow& window) { windows.push_back(window); });
-  // Without these, a training pass gives the logits of an evaluation.
+  // Without batch norm and dropout, a training pass gives the logits of an evaluation.
   JobConfig job = TrainerJob();
   for (LayerConfig& layer : *job.mutable_model()->mutable_layers()) {
     if (!layer.has_mlp()) continue;

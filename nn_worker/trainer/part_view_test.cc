@@ -109,7 +109,7 @@ TEST_F(PartViewTest, WhatDoesNotFitIsRefusedByName) {
 }
 
 TEST_F(PartViewTest, ARowIndexOutOfRangeIsRefused) {
-  // One row fewer than the indices refer to, its section cut to fit.
+  // The part has one row fewer than the indices refer to, and its section is shortened to fit.
   EXPECT_NE(ErrorAfter([](NextBatchAnswerHeader* h) {
               TableRows* rows = h->mutable_tables(0);
               rows->set_num_rows(1);
@@ -118,7 +118,7 @@ TEST_F(PartViewTest, ARowIndexOutOfRangeIsRefused) {
             std::string::npos);
 }
 
-// Candidates are rows of a table, which a feature of one id a sample shares.
+// Candidates are rows of a table, which a feature with one id per sample shares.
 class CandidatePartViewTest : public testing::Test {
  protected:
   CandidatePartViewTest() {

@@ -22,8 +22,8 @@ namespace satrap {
 
 class TaskBatch {
  public:
-  // `tasks` outlives this object; `num_outputs`: how many values a sample each task's output has.
-  // `labels`: LABEL columns of the data.
+  // `tasks` outlives this object; `num_outputs`: the number of values per sample of each task's
+  // output. `labels`: LABEL columns of the data.
   TaskBatch(absl::Span<const ModelTask> tasks, std::vector<int64_t> num_outputs, size_t labels);
 
   // INVALID_ARGUMENT, naming the task, if a label is not a class that its output has. A view of

@@ -93,7 +93,7 @@ absl::StatusOr<WarmStartReport> WarmStart(StartModel* model, const JobConfig& jo
   WarmStartReport report;
   std::string told;
   if (collective->rank() == 0) {
-    // Loaded first, so that no rank trains a part before the tables are there.
+    // The tables are loaded first, so that no rank trains a part before they are there.
     RETURN_IF_ERROR(LoadOrLookAgain(model, [&](const StartModel& found) -> absl::Status {
       RETURN_IF_ERROR(CheckNames(found, job, *network));
       return LoadTables(found.directory, embedding_ps);

@@ -27,10 +27,10 @@ struct WarmStartReport {
 
 // Collective, blocking; before the first step. `model` is what rank 0 has read, and sends to the
 // others, who may not see its disk; theirs is ignored. If its cut vanishes meanwhile, *model
-// becomes the one that is taken instead (LoadOrLookAgain). Through `embedding_ps` rank 0 has the
-// embedding PSs load their tables; null at the others. FAILED_PRECONDITION if nothing of the model
-// is taken, or what is taken has another shape; INVALID_ARGUMENT for a pattern that matches
-// nothing.
+// becomes the one that is taken instead (LoadOrLookAgain). By `embedding_ps` rank 0 makes the
+// embedding PSs load their tables; it is null on the other ranks. FAILED_PRECONDITION if nothing of
+// the model is taken, or what is taken has another shape; INVALID_ARGUMENT for a pattern that
+// matches nothing.
 absl::StatusOr<WarmStartReport> WarmStart(StartModel* model, const JobConfig& job, Network* network,
                                           Collective* collective, PsControlClient* embedding_ps);
 

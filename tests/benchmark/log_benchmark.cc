@@ -6,8 +6,8 @@
 // have a folder, as an older build left it. Then it prints one JSON line for the log as it is, and
 // one after the claim of a generation has compacted it:
 //
-//   status_seconds    what `satrap status` of a run that nobody runs prints
-//   stop_seconds      what `satrap stop` reads once the run has stopped: how to go on
+//   status_seconds    making what `satrap status` prints for a run that nobody runs
+//   stop_seconds      reading what `satrap stop` says about a stopped run: how to go on
 //   claim_seconds     a coordinator claims the next generation, which every recovery begins with;
 //                     the first one also compacts the log
 //   files, bytes      of the log, as the disk keeps it: blocks of 4 KiB

@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   const auto code =
       satrap::TakeProgramFlags(argc, argv, "usage: penalty_error [FLAGS]", flags.Table());
   if (code.has_value()) return *code;
-  // Large enough that the weight still pays penalties at the end.
+  // The start is large enough that the weight still pays penalties at the end.
   const auto start = static_cast<float>(1.25 * static_cast<double>(flags.steps) * flags.l1);
   satrap::Run(flags, start);
   satrap::Run(flags, -start);

@@ -124,7 +124,7 @@ TEST_F(DataTest, ARunGoesOnWithItsFilesAloneAndWhenTheyAreAsTheyWere) {
   ExpectFinished(Resume(), kRecords);
 }
 
-// The list of files is fixed by then, so what the field says is only where they lie.
+// The list of files is fixed by then, so the field only says in which folder they lie.
 TEST_F(DataTest, AFolderOfDataThatIsWrongEndsNoRun) {
   LeaveAKilledRun(WriteFilesAndJob());
   const CommandEnd wrong = Resume({"--set", absl::StrCat("data_root=", Path("nowhere"))});
@@ -190,8 +190,8 @@ class PoisonTest : public DataTest {
   }
 };
 
-// The record is poisonous by its size: it has so many ids that their rows do not fit into the
-// memory that the processes may have.
+// The record is poisonous because of its size: it has so many ids that their rows do not fit into
+// the memory that the processes may have.
 TEST_F(PoisonTest, ARecordThatKillsARoleEachTimeEndsTheRunWithItsCauses) {
   constexpr int kIds = 120000;                         // 700 kB of text, 250 MB of rows
   constexpr uint64_t kMoreBytes = uint64_t{96} << 20;  // enough for every other record

@@ -32,8 +32,9 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-// Batches are small, so that many cuts follow the one that is abandoned: if the last one were
-// abandoned, the run would end, and the launcher reports an abandoned cut only after it has asked.
+// Batches are small, so that many cuts follow the one that is abandoned. If it were the last one,
+// the run would end; and the launcher reports an abandoned cut only once it has polled the
+// coordinator.
 const std::vector<std::string> kSlowly = {"--set", "global_batch_size=64", "--set",
                                           "checkpoint.every_steps=100"};
 // The space that a full disk has left: enough for logs, but not for a cut.
@@ -111,7 +112,7 @@ class DiskTest : public FaultFixture, public ::testing::WithParamInterface<const
     if (!is_small()) return LimitFiles(RoleProcess(RunDir(), "embedding_ps", 1), kLargestFileBytes);
     FillWhatIsFree();
   }
-  // Call it again and again: a cut that is abandoned, or an old one that is removed, makes room.
+  // Call this again and again, because an abandoned cut or an old cut that is removed makes room.
   void FillWhatIsFree() {
     struct statvfs disk;
     ASSERT_EQ(statvfs(RunDir().c_str(), &disk), 0);
@@ -163,7 +164,7 @@ TEST_P(DiskTest, ADiskThatStaysFullEndsTheRunAndResumeGoesOn) {
   ASSERT_TRUE(StaysFullUntil(run, "the job failed")) << ReadFile(run.err_path);
   const CommandEnd end = WaitFor(run, kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 1);
-  // Cuts in a row failed for 30 s, or the last one failed, if training ended before.
+  // Either cuts failed in a row for 30 s, or training ended before that and the last cut failed.
   EXPECT_THAT(end.err, AllOf(HasSubstr("could not be written"), HasSubstr("satrap resume")));
   EXPECT_EQ(Generations(), 1) << "a restart does not make room";
   EXPECT_TRUE(NobodyIsLeft());

@@ -181,8 +181,8 @@ bool FaultFixture::WaitForGenerations(int count, double timeout_s) {
 std::string FaultFixture::NewestCut() const {
   std::string cut;
   for (const RunLogEntry& entry : Log()) {
-    // Read from the log, not from a link or the newest folder: a folder may hold a cut that was
-    // never committed.
+    // The cut is read from the log, not from a link or the newest folder, because a folder may hold
+    // a cut that was never committed.
     if (entry.has_cut()) cut = entry.cut().cut();
   }
   return CheckpointsDir(RunDir()) + "/" + cut;

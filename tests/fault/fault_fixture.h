@@ -1,6 +1,6 @@
 // The base of tests that break a run: its job counts in a table of its own how often each record is
-// trained (the layer `tally`), so that a test can prove by the rows of the last cut that nothing
-// was lost and nothing done twice.
+// trained (the layer `tally`), so that a test can prove by the rows of the last cut that no record
+// was lost and none was trained twice.
 
 #ifndef SATRAP_TESTS_FAULT_FAULT_FIXTURE_H_
 #define SATRAP_TESTS_FAULT_FAULT_FIXTURE_H_

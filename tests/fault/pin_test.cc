@@ -137,8 +137,8 @@ TEST_F(PinTest, APinnedCutStaysAndIsRemovedOnceItIsReadAndWhoReadsItForLongIsTol
   EXPECT_THAT(gone.err, HasSubstr("is not there any more"));
 }
 
-// If a cut is named by itself, the command line pins it before any role is started, and until the
-// new run no longer needs it.
+// If the path is that of a cut, and not of its run, the command line pins the cut before any role
+// is started, and until the new run no longer needs it.
 TEST_F(PinTest, ACutThatIsNamedByItselfIsBegunFromAlthoughItsRunGoesOn) {
   std::string cut;
   absl::StatusOr<std::unique_ptr<FileLock>> pin;
@@ -150,7 +150,7 @@ TEST_F(PinTest, ACutThatIsNamedByItselfIsBegunFromAlthoughItsRunGoesOn) {
   // The new run takes its first cut when it is asked to stop.
   const Command begun = StartSatrap({"train", job_, "--init_from", cut, "--set",
                                      "checkpoint.every_seconds=0", "--run_dir", Path("begun")});
-  // The new run's command line has a pin of its own once it says where the run is.
+  // The new run's command line holds a pin of its own as soon as it has printed where the run is.
   ASSERT_TRUE(
       WaitUntil([&] { return ReadFile(begun.err_path).find("runs in") != std::string::npos; }, 60));
   pin->reset();
@@ -179,11 +179,11 @@ TEST_F(PinTest, ARunThatHasACutOfItsOwnNeedsTheNamedCutNoMore) {
   const Command begun =
       StartSatrap({"train", job_, "--init_from", model, "--run_dir", Path("begun")});
   ASSERT_TRUE(WaitUntil([&] { return fs::exists(Path("begun/checkpoints/latest/manifest")); }, 60));
-  // From its first cut on nobody may be kept from removing the model.
+  // Once the run has its first cut, it must not keep anybody from removing the model.
   ASSERT_TRUE(WaitUntil([&] { return LockToRemoveCut(model, DiskFileSystem()).ok(); }, 60));
   SendSignal(begun.pid, SIGTERM);
   EXPECT_EQ(WaitFor(begun).exit_code, 130) << ReadFile(begun.err_path);
-  // Somebody removes it just now.
+  // Another process is just about to remove the model.
   const auto removing = LockToRemoveCut(model, DiskFileSystem());
   ASSERT_TRUE(removing.ok() && *removing != nullptr) << removing.status();
   const Command resumed = StartSatrap({"resume", Path("begun")});

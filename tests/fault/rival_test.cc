@@ -18,8 +18,8 @@ constexpr int kExitStartAgain = 75;
 
 class RivalTest : public FaultFixture {};
 
-// The log lets only the newest generation go on. So the run's generation ends, and then the one
-// that its launcher starts next ends the second coordinator's.
+// The log lets only the newest generation go on. So the second coordinator ends the run's
+// generation, and the generation that the launcher starts next ends the second coordinator's.
 TEST_F(RivalTest, ASecondCoordinatorCostsARestartAndNoRecord) {
   const Command run = StartRun(WriteCountingJob(kRecords));
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);

@@ -21,7 +21,7 @@ class ScaleTest : public FaultFixture {
  protected:
   // The digest of the model of an undisturbed run.
   std::string UndisturbedDigest() {
-    // One digest for all tests: the numbers of processes must not change it.
+    // All tests have the same digest, because the numbers of processes must not change it.
     static std::string digest;
     if (digest.empty()) {
       ExpectFinished(WaitFor(StartRun(WriteCountingJob(kRecords), kReproducible), kSecondsToEnd),

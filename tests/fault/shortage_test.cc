@@ -22,7 +22,8 @@ using ::testing::Not;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-// There are so many steps from one cut to the next that no restart gets as far, so each one counts.
+// There are so many steps between two cuts that no restart reaches the next cut, so each restart
+// counts.
 const std::vector<std::string> kFewCuts = {"--set", "checkpoint.every_steps=100"};
 
 pid_t ParentOf(pid_t pid) {
@@ -69,8 +70,8 @@ TEST_F(ShortageTest, ALoopbackThatIsDownIsToldBeforeAnythingStarts) {
                              Not(HasSubstr("generation"))));
 }
 
-// The processes of the first generation have their descriptors already. Those that are started
-// later lack them, and no restart provides them.
+// The processes of the first generation have their descriptors already. Processes that are started
+// later lack descriptors, and no restart provides any.
 TEST_F(ShortageTest, TooFewDescriptorsEndTheRunAtTheSecondTimeWithTheCure) {
   const Command run = StartRun(WriteCountingJob(kRecords), kFewCuts);
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);

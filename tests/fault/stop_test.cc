@@ -127,7 +127,8 @@ TEST_F(StopTest, TheKeysOfCtrlCPressedTwiceEndTheRunAtOnce) {
   Signal("nn_worker", 1, SIGSTOP);
   terminal.PressCtrlC();
   EXPECT_TRUE(WaitForLastCut(run));
-  // Nobody has to wait a second: a key that is pressed again cannot be a program's repeat.
+  // Nobody has to wait a second here: a key that is pressed again cannot be a signal that a program
+  // repeats.
   terminal.PressCtrlC();
   const CommandEnd stopped = WaitFor(run, 60);
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;

@@ -152,7 +152,7 @@ TEST_F(CandidatesTest, EveryLossLearnsInBothModes) {
       {"in_batch_hybrid", kInBatch, {"mode=HYBRID", "reproducible=false", "nn_worker.replicas=2"}},
       {"in_batch_device", kInBatch, {"nn_worker.device=HOST", "nn_worker.replicas=2"}},
   };
-  // A file of pairs that nobody has taken: each user with the items of another group.
+  // A file of pairs that are not in the data: each user with the items of another group.
   std::string others;
   for (int user = 0; user < 50; ++user) {
     for (int i = 0; i < 5; ++i) {

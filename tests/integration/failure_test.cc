@@ -129,7 +129,7 @@ TEST_F(FailureTest, NoProcessIsLeftWhenTheCommandHasEnded) {
 
 class TerminatedRoleTest : public FailureTest, public ::testing::WithParamInterface<const char*> {};
 
-// As when a cluster deletes a pod.
+// A role gets SIGTERM, as when a cluster deletes a pod.
 TEST_P(TerminatedRoleTest, StopsTheRunWithALastCut) {
   const std::string role = GetParam();
   const Command command = StartEndlessRun();
@@ -442,7 +442,7 @@ TEST_F(LooseCoordinatorTest, ASocketOrPortInUseIsRefused) {
   for (const std::string& address : {"unix:" + Path("socket"), std::string("127.0.0.1:0")}) {
     const Command first = StartCoordinator(ResolvedJob(absl::StrCat("run", runs++)), address);
     ASSERT_TRUE(Listens(first)) << ReadFile(first.err_path);
-    // The address at which the first one listens, with the port that the system chose.
+    // The address at which the first coordinator listens, with the port that the system chose.
     const std::string log = ReadFile(first.err_path);
     const size_t at = log.find("address=") + std::string("address=").size();
     const std::string taken = log.substr(at, log.find_first_of(" \n", at) - at);

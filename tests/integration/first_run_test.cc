@@ -47,9 +47,9 @@ std::vector<Step> StepsOf(const std::string& page) {
   return steps;
 }
 
-// Words as they are, and of numbers only that there is one: how fast it goes, and the last digits
-// of what was learned, differ from machine to machine. Whole numbers from 1,000 on are counts of
-// the data, which are the same everywhere. The folder of the runs is the user's.
+// The line without what differs from machine to machine: how fast it goes, the last digits of what
+// was learned, and the folder of the runs. Such numbers become "#". Numbers from 1,000 on stay,
+// because they are counts of the data, which are the same everywhere.
 std::string ShapeOf(std::string line) {
   const std::pair<const char*, const char*> forgets[] = {
       {"[0-9,]+ samples/s", "# samples/s"},
@@ -72,7 +72,7 @@ std::vector<std::string> ShapesOf(const std::vector<std::string>& lines) {
   return shapes;
 }
 
-// Whether the lines of `pattern`, in which "..." stands for any lines, are those of `lines`.
+// Whether the lines of `pattern`, in which "..." matches any lines, are those of `lines`.
 bool Matches(const std::vector<std::string>& pattern, const std::vector<std::string>& lines,
              size_t i = 0, size_t j = 0) {
   if (i == pattern.size()) return j == lines.size();

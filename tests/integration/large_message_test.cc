@@ -45,7 +45,7 @@ constexpr char kListsJob[] = R"(
   nn_worker { replicas: 2 }
 )";
 
-// The output has as many values as a vector, which no layer says.
+// The output has as many values as a vector has; no layer states this number.
 constexpr char kClassesJob[] = R"(
   name: "classes"
   global_batch_size: 64
@@ -91,7 +91,7 @@ class LargeMessageTest : public RunFixture {
     return report.substr(report.find(name) + name.size(), 16);
   }
 
-  // 1,000 records with 200 ids each, of 6,000.
+  // 1,000 records with 200 ids each, out of 6,000 ids.
   void WriteLists() {
     std::string lines;
     uint64_t random = 1;
@@ -120,14 +120,15 @@ TEST_F(LargeMessageTest, PartsLargerThanAMessageTrainToTheSameBits) {
   EXPECT_EQ(JsonNumber(cut, "samples"), 2000);
   EXPECT_EQ(JsonNumber(cut, "quarantined"), 0);
   EXPECT_EQ(DigestIn(cut), digest);
-  // Pooled by the embedding worker: small answers to large parts.
+  // The embedding worker pools the rows, so the answers to large parts are small.
   const std::string pooled = Train(job, "pooled", {"data.features[0].transfer=POOLED"});
   EXPECT_EQ(DigestIn(Train(job, "pooled_cut",
                            {"data.features[0].transfer=POOLED", "max_message_bytes=65536"})),
             DigestIn(pooled));
 }
 
-// The Updates of a step have gone in chunks, those of another worker may be on their way.
+// The Updates of one worker for the step have been sent in chunks, and those of another worker may
+// still be under way.
 TEST_F(LargeMessageTest, ADeathAmongChunksLeavesTheModelOfAnUndisturbedRun) {
   WriteLists();
   const std::string text =

@@ -261,7 +261,7 @@ TEST_F(RestartTest, AProgramWithoutKernelsRefusesAJobOnADevice) {
   KillRunExcept("");
 }
 
-// The zombie sends, in the generation that follows, what it would have sent in its own: the same
+// In the generation that follows, the zombie sends what it would have sent in its own: the same
 // indices, numbers and handles.
 TEST_F(RestartTest, AProcessOfAnEarlierGenerationIsRefusedAndChangesNothing) {
   MakeJob(1000000, "mode: SYNC reproducible: true");

@@ -31,8 +31,8 @@ struct CommandEnd {
   double seconds = 0;  // that WaitFor took
 };
 
-// kill() of one process. REQUIRES: pid > 0, because 0 and -1 stand for groups and for all
-// processes, and a search that finds nothing may return them
+// kill() of one process. REQUIRES: pid > 0, because 0 and -1 mean groups and all processes, and a
+// search that finds nothing may return them
 int SendSignal(pid_t pid, int signal);
 
 class RunFixture : public ::testing::Test {

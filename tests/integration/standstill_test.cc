@@ -1,5 +1,6 @@
 // A standstill of the whole machine (a suspended virtual machine, a laptop that was closed, a
-// debugger) does not end a run: every process discounts the time in which it stood still itself.
+// debugger) does not end a run: every process leaves the time in which it stood still itself out of
+// its timeouts.
 
 #include <signal.h>
 
@@ -13,7 +14,7 @@
 namespace satrap {
 namespace {
 
-// Longer than any silence that is tolerated: 8 s of the coordinator and of members, 30 s of calls.
+// Longer than any silence that is tolerated: 8 s by the coordinator and by members, 30 s in calls.
 constexpr double kStandstillSeconds = 36;
 
 class StandstillTest : public RunFixture {

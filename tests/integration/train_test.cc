@@ -282,7 +282,7 @@ TEST_F(TrainTest, PredictWritesOneProbabilityARecordInOrder) {
   EXPECT_THAT(end.err, HasSubstr("1 bad record has the line nan"));
 }
 
-// A user likes the items of its own half, so the vectors of the two towers must rank those first.
+// A user likes the items of the same half, so the vectors of the two towers must rank those first.
 TEST_F(TrainTest, VectorsThatPredictWritesAreRankedByRetrieve) {
   std::string train, users, items, relevant, seen;
   for (int i = 0; i < 6000; ++i) {

@@ -156,7 +156,7 @@ TEST_F(KafkaClusterTest, AMessageThatArrivesWhileATimeIsAskedForIsNotBeforeItsOf
 
 TEST_F(KafkaClusterTest, ACommitWaitsNoLongerThanTheLimitForABrokerThatHangs) {
   const std::string topic = broker_->NewTopic(1);
-  // The first commit of all makes the broker's own topic, with more time.
+  // The very first commit makes the broker create a topic for itself, so it gets more time.
   ASSERT_TRUE(cluster_->Commit({KafkaPlace{{topic, 0}, 0}}).ok());
   const auto cluster = KafkaCluster::Connect(broker_->Config(""), absl::Seconds(3));
   ASSERT_TRUE(cluster.ok()) << cluster.status();

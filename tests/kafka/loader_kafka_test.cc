@@ -257,8 +257,8 @@ TEST_F(LoaderKafkaTest, BadRecordsAreInTheDeadLetterTopicWhenTheirPartComes) {
 TEST_F(LoaderKafkaTest, BadRecordsThatAreTooLargeForTheDeadLetterTopicAreShortened) {
   const std::string topic = broker_->NewTopic(1, {{"max.message.bytes", "4000000"}});
   const std::string dead = broker_->NewTopic(1, {{"max.message.bytes", "20000"}});
-  // The first is larger than the client sends, the second larger than the topic accepts. The many
-  // small ones are neither.
+  // The first value is larger than the client sends, the second larger than the topic accepts. The
+  // many small values are neither.
   std::vector<std::string> values = {std::string(900000, 'x'), std::string(50000, 'y')};
   for (int i = 0; i < 300; ++i) values.push_back(std::string(400, 'z'));
   values.push_back("1,6");

@@ -328,7 +328,7 @@ TEST_F(PartitionReaderTest, AQueueThatWasFullIsFilledAgainWhenItRunsLow) {
       reader->Wait({}, absl::Milliseconds(5));
     }
     ++refills;
-    // Left to itself, librdkafka takes a second.
+    // Left alone, librdkafka would take a second to fill the queue.
     late += MonotonicMs() - begin_ms > 500 ? 1 : 0;
     while (reader->queued_messages(0) > 30) {
       MessageBatch batch;

@@ -251,7 +251,7 @@ TEST_F(UnresolvedBrokerTest, IsNamedByWhoeverWritesAndReads) {
   synthetic.topic = topic_;
   synthetic.format.add_vocabulary_sizes(5);
   ExpectNamed([&] { return ProduceSynthetic(synthetic, [](uint64_t) { return true; }); });
-  // Asks as the coordinator of a new run does.
+  // Queries the broker as the coordinator of a new run does.
   KafkaTopicSource source;
   ExpectNamed([&] { return source.Ranges(kafka_, {KafkaPartition{topic_, 0}}).status(); });
 }

@@ -31,8 +31,8 @@ std::vector<std::string> Numbered(int count, const std::string& prefix) {
   return values;
 }
 
-// The reader seldom looks for the leader of a partition. So it finds the new topic only when that
-// has as many messages as the reader knows of the old one, and could go on without a gap.
+// The reader seldom looks for the leader of a partition. So it finds the new topic only when this
+// has as many messages as the reader knows of the old topic, and could then go on without a gap.
 class RemadeTopicTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { broker_ = KafkaBroker::Start().release(); }
@@ -77,7 +77,7 @@ class RemadeTopicTest : public testing::Test {
       reader_->Wait({}, absl::Milliseconds(50));
     }
   }
-  // Ends the reader, whose anchor the next one gets.
+  // Ends the reader once it has kept an anchor, which the next reader gets.
   void EndOnceAnchored() {
     {
       MutexLock lock(&mutex_);
@@ -90,7 +90,7 @@ class RemadeTopicTest : public testing::Test {
     }
     reader_.reset();
   }
-  // In the place of the topic there is one of the same name with other messages, and more of them.
+  // Replaces the topic by one of the same name with other messages, and more of them.
   void MakeAnew() {
     CHECK_OK(broker_->admin().DeleteTopic(topic_));
     const int64_t deadline_ms = MonotonicMs() + kPatienceMs;

@@ -36,7 +36,7 @@ class KafkaSecurityTest : public testing::Test {
         "-storepass keystore-secret && keytool -exportcert -rfc -alias broker -keystore keys.p12 ",
         "-storepass keystore-secret -file ca.pem");
     if (std::system(absl::StrCat("(", make, ") >/dev/null 2>&1").c_str()) != 0) {
-      // Skips, or fails where a broker is required.
+      // Start skips the test, or fails it where a broker is required.
       CHECK(KafkaBroker::Start() == nullptr) << "Java is there, but its keytool fails";
       return;
     }

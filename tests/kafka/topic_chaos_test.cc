@@ -79,7 +79,8 @@ class TopicChaosTest : public TopicRunFixture {
     }
     const int generations = Generations();
     Signal(victim.role, victim.index, SIGKILL);
-    // Otherwise the next kill might hit a process that has already ended because of this one.
+    // The next kill waits for the next generation. Otherwise it might hit a process that has
+    // already ended because of this one.
     ASSERT_TRUE(WaitForGenerations(generations + 1)) << "nobody has begun again";
   }
 

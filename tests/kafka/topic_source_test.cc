@@ -1,5 +1,5 @@
-// What the coordinator asks of a real broker: the offsets that the start and the end of a job
-// become.
+// Tests the coordinator's queries to a real broker, which turn the start and the end that a job
+// names into offsets.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -25,7 +25,8 @@ class TransactionalProducer {
     CHECK(rd_kafka_conf_set(conf, "transactional.id", id.c_str(), text, sizeof(text)) ==
           RD_KAFKA_CONF_OK)
         << text;
-    // A test leaves one open while a run trains; after this time the broker aborts it.
+    // A test leaves a transaction open while a run trains. The broker aborts it only after this
+    // time.
     CHECK(rd_kafka_conf_set(conf, "transaction.timeout.ms", kOpenMs, text, sizeof(text)) ==
           RD_KAFKA_CONF_OK)
         << text;
@@ -51,7 +52,8 @@ class TransactionalProducer {
   }
   void Commit() { Check(rd_kafka_commit_transaction(client_, kLimitMs)); }
   void Abort() {
-    // Flushed first: messages that are still in the queue would be dropped, and leave no gap.
+    // Flushes first, because messages that are still in the queue would be dropped and leave no
+    // gap.
     Flush();
     Check(rd_kafka_abort_transaction(client_, kLimitMs));
   }

@@ -41,8 +41,8 @@ namespace satrap::simulation {
 // The limit of a world by the simulated clock; a world that has not ended by then is stuck.
 constexpr int64_t kTimeLimitUs = int64_t{600} * 1000 * 1000;
 
-// Short, so that a simulated minute holds many retries. Silence never ends a call: what the network
-// loses must come through in the end.
+// Timeouts are short, so that a simulated minute holds many retries. Silence never ends a call:
+// what the network loses must come through in the end.
 rpc::RpcTimeouts SimTimeouts();
 
 // Where the roles of every life listen, by index.
@@ -85,7 +85,7 @@ class SimCrew {
     std::string why;
   };
 
-  // For life `life`, which is generation `generation` with the job `job`.
+  // The crew of life `life`, which is generation `generation` with the job `job`.
   SimCrew(const Surroundings& surroundings, int life, uint64_t generation, const JobConfig& job,
           std::unique_ptr<SimProcess> coordinator);
   SimCrew(const SimCrew&) = delete;
@@ -110,7 +110,7 @@ class SimCrew {
   // What the life's calls carry. REQUIRES: somebody has registered
   const Envelope& envelope() const { return envelope_; }
 
-  // For the engines of a member.
+  // The failure sink for the engines of a member.
   std::function<void(absl::Status)> FailureSinkOf(Role role, int index);
   rpc::Channel* Connect(SimNetwork::Address to, SimProcess* from);
   std::vector<rpc::Channel*> ConnectToWorkers(SimProcess* from);
@@ -123,7 +123,7 @@ class SimCrew {
 
  private:
   rpc::Channel* ConnectToPeer(SimNetwork::Address to, SimProcess* from);
-  // What `process` may hold of incomplete messages.
+  // The memory for incomplete messages that `process` may hold.
   std::shared_ptr<rpc::ChunkMemory> ChunkMemoryOf(const SimProcess* process);
   uint64_t FirstTransfer();
   void OnRegistered(Seat* seat, const RegisterAnswer& answer, const std::function<void()>& load);

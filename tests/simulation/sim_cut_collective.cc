@@ -74,7 +74,8 @@ void SimCutCollective::Await(int rank, absl::AnyInvocable<void(absl::StatusOr<bo
   AnswerWaiting();
 }
 
-// Answers once the cut has ended and every rank waits for it: ranks wait for each other, too.
+// Answers once the cut has ended and every rank waits for it, because ranks wait for each other,
+// too.
 void SimCutCollective::AnswerWaiting() {
   if (cut_ == nullptr || !cut_->committed.has_value()) return;
   for (const auto& waiting : awaiting_) {

@@ -23,8 +23,8 @@
 namespace satrap::simulation {
 
 // The row of a key at the embedding PS `ps`, read by a Lookup of evaluation; none: there is no row.
-// The call goes under the name of embedding worker 0 with a number above those of its own calls;
-// `nth` counts such calls to a PS. Runs events of `loop` until the answer is there.
+// The call is sent as one of embedding worker 0, with a number above those of the worker's own
+// calls; `nth` counts such calls to a PS. Runs events of `loop` until the answer is there.
 absl::optional<std::vector<float>> ReadRowOf(rpc::Handler* ps, const Envelope& envelope,
                                              uint64_t nth, uint32_t table, uint64_t key,
                                              SimLoop* loop);

@@ -16,7 +16,8 @@ constexpr uint64_t kResumeStream = 89;
 constexpr uint64_t kMostOperations = 40;
 constexpr uint64_t kMostLogOperations = 12;
 constexpr uint64_t kMostClaimOperations = 24;
-// An end comes after 2^4 to 2^12 events: some lives have just begun, some have long evaluated.
+// A life ends after 2^4 to 2^12 events: some lives have just begun by then, and some have been
+// evaluating for long.
 constexpr int kFewestEventBits = 4;
 constexpr int kMostEventBits = 12;
 constexpr uint64_t kMostActs = 20;

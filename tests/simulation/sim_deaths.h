@@ -12,7 +12,7 @@
 
 namespace satrap::simulation {
 
-// The `stop_seconds` of a job that no process can run: it stands for a device that is not there.
+// The `stop_seconds` of a job that no process can run, as if a device were missing.
 inline constexpr double kCannotBegin = 1234;
 
 // What becomes of one process of a life, in microseconds after the death that ends the life.
@@ -35,8 +35,8 @@ struct LifeEnd {
   };
   How how = kDeath;
   int64_t after_events = 0;  // of the life; one that finishes before has no death
-  // 0: the victim dies between two events. Otherwise in the middle of its code, instead of this
-  // many-th act from then on (SimProcess::KillAtAct).
+  // 0: the victim dies between two events. Otherwise in the middle of its code, instead of its
+  // at_act-th act from then on (SimProcess::KillAtAct).
   int64_t at_act = 0;
   uint64_t victim = 0;          // of Life::processes, modulo their number
   int64_t nth_operation = 0;    // on the disk, from then on: the one that fails
@@ -69,7 +69,8 @@ struct DeathPlan {
   // The end of a life that ends without a plan.
   static LifeEnd DrawEnd(uint64_t seed, uint64_t life);
   // Another coordinator claims the generation of life `life` in the middle of that life's own
-  // claim: before this many-th operation on the disk, from 1. 0: no other coordinator claims.
+  // claim. This is the number, from 1, of the operation on the disk before which it does so. 0: no
+  // other coordinator claims.
   int64_t RivalAt(int life) const;
   // Whether the job with which somebody resumes the run, as life `life`, cannot run.
   bool ResumesWithWrongJob(int life) const;

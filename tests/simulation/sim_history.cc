@@ -256,7 +256,7 @@ void History::CheckJob(const GenerationEntry& entry) {
   if (entry.has_job()) jobs_[entry.generation()] = entry.job();
   const bool is_changed = entry.began() == BEGAN_RESUME || entry.began() == BEGAN_SCALE_ANNOUNCED;
   if (generation_ == 0 || is_changed || !entry.has_job()) return;
-  // A compacted log records only of the last generation that ran that it did.
+  // Of all generations that ran, a compacted log records only for the last one that it ran.
   if (dropped_ && is_kept_) return;
   const auto expected = jobs_.find(dropped_ ? ran_ : generation_);
   if (expected == jobs_.end() || IsSame(expected->second, entry.job())) return;

@@ -5,7 +5,7 @@
 //   in the log      whenever the coordinator has acknowledged something, at the begin of every life
 //                   and at the end, OnLog takes the entries that the disk holds. Then:
 //                     - what was acknowledged is still there, in its place; or a COMPACTED entry
-//                       stands for it, and has what is still asked for: every generation, the job
+//                       replaces it, and has what is still asked for: every generation, the job
 //                       of those that made a cut which is there, such cuts, the newest cut, and
 //                       which generation was the last that ran;
 //                     - generations ascend by one, and each begins from the newest cut since the
@@ -17,7 +17,7 @@
 //                       later one, or one with the same job has run;
 //                     - a cut is of the newest generation, was marked, and is in the log once;
 //                     - no cut is there that the coordinator has called abandoned, and none that
-//                       was committed after the end of its generation had been told;
+//                       was committed after the end of its generation was announced;
 //                     - each new cut loads, and its rows, its ledger and its counts are those of
 //                       its mark: rows = snapshot = ledger;
 //                     - nothing follows the END
@@ -78,7 +78,7 @@ class History {
   // A member of the generation has failed before the generation ran, as it would in any other
   // generation of this job.
   void OnCannotBegin(uint64_t generation) { cannot_begin_.insert(generation); }
-  // Members may find damage from now on, which is such a failure, too.
+  // Members may find damage from now on, which is a failure of this kind, too.
   void OnDiskFailure() { disk_fails_ = true; }
   // Folders that were removed may be there again.
   void OnPowerLoss() { power_was_lost_ = true; }

@@ -120,7 +120,7 @@ void Life::MakeCoordinator() {
   options.unix_ms = [this] { return loop_->NowUs() / 1000; };
   options.warn = [](const std::string&) {};
   coordinator_ = std::make_unique<CoordinatorEngine>(*std::move(claimed_), options);
-  // The watch comes before the plant, so that it hears what members hear, true or not.
+  // The watch comes before the plant, so that it sees what members are told, true or not.
   rpc::Handler* handler = crew_.Keep(std::make_unique<CoordinatorWatch>(
       planting_.BeforeCoordinator(coordinator_.get(), job_.run_dir(), coordinator_disk_.get()),
       crew_.coordinator(), surroundings_.told));
@@ -159,7 +159,8 @@ void Life::ServePs(int i) {
   SimProcess* process = crew_.SeatOf(EMBEDDING_PS, i).process;
   rpc::Handler* handler =
       planting_.BeforePs(i, pss_[i].get(), crew_.SeatOf(EMBEDDING_PS, i).disk.get());
-  // The watch is outermost, so that it sees what workers are told, not what a planted fault does.
+  // The watch is outermost, so that it sees what workers are told, and not what a planted fault
+  // does.
   if (!shape_.ordered) {
     handler = crew_.Keep(
         std::make_unique<UpdateWatch>(handler, [this, i](uint32_t rank, uint64_t number) {
@@ -282,8 +283,8 @@ void Life::BeginCut(CutPlan plan, std::vector<LedgerState> released, std::functi
   if (!crew_.SeatOf(NN_WORKER, 0).process->alive()) return;
   SimTraining::State state = training_->state();
   state.validations = observers_[0].validations;
-  // In one thread this moment is that of the mark: all ranks are idle, and nothing runs before
-  // Begin.
+  // Because there is one thread, this moment is that of the mark: all ranks are idle, and nothing
+  // runs before Begin.
   surroundings_.history->OnMark(CutName(generation_, plan.number), std::move(state));
   cuts_->Begin(std::move(plan), std::move(released), DenseOf(training_->counted_steps()),
                std::move(marked), std::move(ended));
@@ -301,7 +302,7 @@ void Life::Restore(const std::string& cut, std::function<void(absl::Status)> don
 
 // The parts that an embedding worker has accepted and not handed out are bounded.
 void Life::CheckQueueCapacity() {
-  // One queue each for validation and test, besides those of the train stream.
+  // Validation and test have one queue each, besides those of the train stream.
   const uint64_t queues = 2 + (shape_.ordered ? shape_.lanes * shape_.ranks : 1);
   for (const auto& worker : workers_) {
     if (worker == nullptr) continue;  // it has not begun
@@ -315,8 +316,8 @@ void Life::CheckQueueCapacity() {
 
 void Life::WishForStop(uint64_t steps) {
   if (shape_.stop_rank < 0 || steps != static_cast<uint64_t>(shape_.stop_after_steps)) return;
-  // Somewhat later, so that the request falls into an exchange, an evaluation or a cut, not only
-  // between two steps.
+  // Asks somewhat later, so that the request falls into an exchange, an evaluation or a cut, and
+  // not only between two steps.
   crew_.SeatOf(NN_WORKER, shape_.stop_rank)
       .process->PostAfter(static_cast<int64_t>(loop_->random()->Below(kStopDelayMaxUs)), [this] {
         stop_wished_at_ = training_->counted_steps();

@@ -27,9 +27,10 @@ class SimLoader {
   // it must outlive the loader, which must outlive the loop's tasks.
   SimLoader(int index, const JobConfig& job, SimCrew* crew, Planting* planting, SimLoop* loop);
 
-  // When it has registered: lists its files, has them fixed, and is ready.
+  // Call when the loader has registered: lists its files, has them fixed, and reports that it is
+  // ready.
   void Load();
-  // When all members are ready.
+  // Call when all members are ready.
   void Begin();
 
  private:

@@ -36,7 +36,7 @@ void PinningReader::Act(int64_t events) {
   if (pin.ok()) {
     pin_ = *std::move(pin);
   } else {
-    // Nobody removes the newest cut.
+    // Nobody removes the newest cut, so it can always be pinned.
     surroundings_.violated(absl::StrCat("another command cannot pin ", pinned_,
                                         ", the newest cut: ", pin.status().ToString()));
   }

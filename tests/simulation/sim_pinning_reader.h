@@ -33,7 +33,7 @@ class PinningReader {
 
   // Call before each event of the world, with the number of events so far.
   void Act(int64_t events);
-  // As in a loss of power: what it holds is let go and not read.
+  // Lets go of the pin without reading the cut, as in a loss of power.
   void Die() { pin_.reset(); }
 
   int reads() const { return reads_; }

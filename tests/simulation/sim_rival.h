@@ -29,9 +29,9 @@ struct Claimer {
 };
 
 // Claims as `first` does. Before its `at`-th operation on the disk, from 1, `rival` makes the same
-// claim from beginning to end; never if the claim has fewer. Of the two, returns the one that has
-// the newest generation, and otherwise `first` with its error. Calls `violated` if both have the
-// same, or if `first` finds files gone.
+// claim from beginning to end; never if the claim has fewer operations. Returns the claimer that
+// has the newest generation, or else `first` with its error. Calls `violated` if both have the same
+// generation, or if `first` finds files gone.
 Claimer ClaimAgainst(Claimer rival, int64_t at, Claimer first, const ClaimRequest& request,
                      const std::function<void(std::string)>& violated);
 

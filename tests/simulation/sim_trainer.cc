@@ -263,7 +263,7 @@ void SimTraining::FinishStep() {
     }
     if (counts && joiners[rank].part != nullptr) {
       // Nothing of a step that is not finite may reach a table, whether or not the trainer gives
-      // gradients: half of these steps give them.
+      // gradients. Half of these steps give some.
       const bool gives = finite || counted_steps_ % 2 == 0;
       const uint64_t push = tables_.CountPush(rank, parts[rank], finite);
       if (gives) {

@@ -65,7 +65,8 @@ class SimTraining {
 
   StepTrainer* trainer(int rank);
 
-  // The tables of this life. In unordered worlds they must be told what the embedding PSs apply.
+  // The tables of this life. In unordered worlds somebody must tell them what the embedding PSs
+  // apply.
   SimTables* tables() { return &tables_; }
   const SimTables& tables() const { return tables_; }
 
@@ -76,7 +77,7 @@ class SimTraining {
   // Counted steps when a rank's request to stop first came into an allreduce.
   absl::optional<uint64_t> stop_step() const { return stop_step_; }
   // The most counted steps that there may be if that request, or counted step `step`, ends
-  // training: each part that a rank may hold then makes one more.
+  // training. Each part that a rank may hold then makes one more step.
   uint64_t most_after_stop() const { return most_after_stop_; }
   uint64_t most_after(uint64_t step) const { return most_after_[step - 1]; }
   const Seen& seen() const { return seen_; }

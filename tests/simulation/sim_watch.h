@@ -1,6 +1,6 @@
-// Handlers that stand before an engine, pass every call on and note what they see: how far the
-// loaders are, in which order an embedding PS applies Updates, and what the coordinator tells of
-// cuts and of the end.
+// Handlers in front of an engine that pass every call on and note what they see: how far the
+// loaders are, in which order an embedding PS applies Updates, and what the coordinator reports
+// about cuts and the end.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -47,7 +47,7 @@ class UpdateWatch final : public rpc::Handler {
   // `ps` is not owned.
   UpdateWatch(rpc::Handler* ps, Applied applied) : ps_(ps), applied_(std::move(applied)) {}
 
-  // Tells `applied` of each Update that is answered DONE, once for each call.
+  // Reports to `applied` each Update that is answered DONE, once for each call.
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
  private:
@@ -59,7 +59,8 @@ class UpdateWatch final : public rpc::Handler {
 class CoordinatorWatch final : public rpc::Handler {
  public:
   struct Events {
-    // Somebody may rely on the log: `cut` is committed, or, if that is empty, the run has finished.
+    // Somebody may rely on the log from now on: `cut` is committed or, if `cut` is empty, the run
+    // has finished.
     std::function<void(const std::string& cut)> acknowledged;
     std::function<void(const std::string& cut)> abandoned;  // it is not in the log
     // Called once, when a member is told that the generation runs, so that it may train.

@@ -60,7 +60,7 @@ class World {
   ~World() { loop_.DropTasks(); }
 
   WorldResult Run() {
-    // As the launcher does before it starts a coordinator.
+    // The launcher creates the folders before it starts a coordinator.
     CHECK_OK(mount_->CreateFolders(kRunDir));
     CHECK_OK(mount_->SyncFolder("/"));
     BeginLife(/*resume=*/false, /*other_replicas=*/false);
@@ -296,7 +296,7 @@ class World {
     });
   }
 
-  // Asked before each event, so anything may come at any of them.
+  // Called before each event, so anything may happen at any of them.
   void Drive() {
     if (lives_.empty() || over_) return;
     // An exit comes first, because a member that exits takes its process along, which would look
@@ -307,8 +307,8 @@ class World {
       over_ = life().finished();
       return;
     }
-    // The victim dies at one of its next acts; anything else that came now would blur which end the
-    // plan has drawn.
+    // The victim dies at one of its next acts. Any other event now would hide which end the plan
+    // has drawn.
     if (victim_ != nullptr) return;
     const int64_t events = loop_.events() - life_began_at_event_;
     while (!cut_wishes_.empty() && *cut_wishes_.begin() <= loop_.events()) {
@@ -356,8 +356,8 @@ class World {
         other_command_.Die();
         disk_.LosePower();
         history_.OnPowerLoss();
-        // Read at once, before a claim adds to the log, so that an acknowledged entry that is gone
-        // shows here.
+        // The log is read at once, before a claim adds to it, so that the loss of an acknowledged
+        // entry shows here.
         TakeUnacknowledgedLog("after a loss of power");
         return;
       case LifeEnd::kOtherLauncher:
@@ -423,8 +423,8 @@ class World {
     life().Doom();
     for (size_t i = 0; i < life().processes().size(); ++i) {
       SimProcess* process = life().processes()[i].get();
-      // As the local launcher does. Otherwise each dies late or never, as where nobody can kill
-      // them all.
+      // All at once, as the local launcher does it. Otherwise each dies late or never, as where
+      // nobody can kill them all.
       if (end.all_at_once) process->Kill();
       const ProcessEnd fate = end.OfProcess(i);
       process->StandStill(fate.stands_still_us);
@@ -442,7 +442,7 @@ class World {
     result_.stopped_early = life().results()[0].stopped_early();
     result_.stopped_by_wish = training.stop_step().has_value();
     result_.restored = training.restored();
-    // Over all lives, because a life begins with what its cut has seen.
+    // This counts over all lives, because a life begins with what its cut has seen.
     for (const auto& [pass, seen] : training.seen()) {
       if (pass.first != TRAIN_STREAM) continue;
       for (const auto& [id, times] : seen) result_.trained_samples += times;

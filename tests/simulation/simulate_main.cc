@@ -88,7 +88,7 @@ int RunWorldsInChild(uint64_t first, uint64_t last, bool with_deaths) {
   return 1;
 }
 
-// Far more than any fault needs, so that one that is not found is not for want of worlds.
+// Far more than any fault needs, so a fault is never missed for lack of worlds.
 constexpr uint64_t kSeedsPerFault = 2000;
 
 // Prints the faults whose text holds `part`.

@@ -14,7 +14,7 @@
 namespace satrap::simulation {
 namespace {
 
-// A CHECK ends the test without the seed: `simulate` over the same seeds names it.
+// If a CHECK ends the test, the seed is not printed; `simulate` over the same seeds names it.
 void ExpectAsPromised(uint64_t first_seed, uint64_t last_seed, bool with_deaths = false) {
   for (uint64_t seed = first_seed; seed <= last_seed; ++seed) {
     const WorldShape shape = WorldShape::Draw(seed);

@@ -13,7 +13,8 @@ constexpr int64_t kHidden = 400;
 constexpr int64_t kLength = 50;  // of a sequence
 constexpr int64_t kHeads = 2, kHeadDim = 32;
 
-// Joins the tensors that an operation reads, or that it writes: their bytes are counted.
+// Joins the lists of tensors that an operation reads, or that it writes, so that their bytes are
+// counted.
 std::vector<Tensor> With(std::vector<Tensor> tensors, const std::vector<Tensor>& more) {
   tensors.insert(tensors.end(), more.begin(), more.end());
   return tensors;
@@ -117,7 +118,8 @@ BenchmarkWork PairDotsGradOf(Workbench* on, int count, int64_t dim) {
           dxs};
 }
 
-// As attention arranges them: the heads of a vector side by side, a matrix of scores for each head.
+// The matrices of the heads, as attention arranges them: the heads of a vector side by side, and a
+// matrix of scores for each head.
 SampleMatrices OfHeads(const Tensor& x) {
   return {x, kFields, kHeadDim, kHeads * kHeadDim, kHeadDim};
 }

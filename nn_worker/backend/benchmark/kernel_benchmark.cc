@@ -97,7 +97,7 @@ class Runner {
   absl::Status FindDevice() {
     scale_ = on_card_ ? kOnCard : kOnHost;
     if (flags_.batch > 0) scale_.batch = flags_.batch;
-    // Held to the end, so that what a library loads is loaded only once.
+    // This device is kept to the end, so that what a library loads is loaded only once.
     ASSIGN_OR_RETURN(held_, NewDevice(NnWorkerConfig::F32));
     ASSIGN_OR_RETURN(const DeviceRoom room, held_.device->Room());
     place_ = {room.device, CpuName(), scale_.batch};
@@ -143,8 +143,8 @@ class Runner {
     return absl::OkStatus();
   }
 
-  // Measures an operation on a backend of its own, so that what the operations before have left in
-  // scratch memory and in lists does not change its time.
+  // Measures an operation on a backend of its own, so that its time does not depend on what earlier
+  // operations have left in scratch memory and in lists.
   absl::Status Measure(const BenchmarkOperation& operation, NnWorkerConfig::Precision precision) {
     ASSIGN_OR_RETURN(JobDevice device, NewDevice(precision));
     ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,

@@ -3,9 +3,9 @@
 //
 // Bytes. Whatever its kernels do, an operation reads each of its inputs at least once and writes
 // each of its outputs once, and a target that it adds to is read, too. An entry lists these
-// tensors, and the bytes are those of their shapes. What is not counted: scratch memory, lists of
-// tensors, and reading again what the caches might hold. So a share of the copy ceiling is at most
-// 1, and what is missing from 1 is what a better kernel could gain.
+// tensors, and the bytes are those of their shapes. Scratch memory, lists of tensors, and repeated
+// reads that the caches might serve are not counted. So a share of the copy ceiling is at most 1,
+// and what is missing from 1 is what a better kernel could gain.
 //
 // The tables are constant. Thread-safe.
 

@@ -14,8 +14,8 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kTimeoutMs = 300000;
-// Random values, repeated: to make all values of a large matrix on the host would take longer than
-// what is measured.
+// How many random values are made. They are repeated, because making all values of a large matrix
+// on the host would take longer than what is measured.
 constexpr int64_t kPatternValues = int64_t{1} << 18;
 constexpr int64_t kWorkspaceAlignment = 256;  // as ProductPlan::Run asks for
 
@@ -52,7 +52,8 @@ std::string ProductName(LinearProduct product, int64_t in, int64_t out) {
   return absl::StrCat(in, " x ", out, ", ", name);
 }
 
-// A layer's tensors: activations padded as in a network, weights as products read them there.
+// A layer's tensors: activations, padded as in a network, and weights in the form in which products
+// read them.
 struct ProductBenchmark::Factors {
   int64_t samples, in, out;
   DType dtype;

@@ -21,7 +21,7 @@ inline constexpr int64_t kL2Bytes = int64_t{50} << 20;
 struct BenchmarkRow {
   std::string operation, what, precision;
   Timing timing;
-  // Of bytes and flops, one is set and the other is 0.
+  // Either bytes or flops is set, and the other is 0.
   int64_t bytes = 0;
   double flops = 0;
   double ceiling = 0;   // in bytes, or operations, a second; 0: this row is a ceiling itself

@@ -13,15 +13,15 @@ namespace {
 constexpr int64_t kMostSquared = 4096;
 constexpr int64_t kClasses = 100;
 constexpr int64_t kGradientCols = 442;  // DeepFM's embeddings and linear weights
-// Parameters per sample of a batch: if the batch is large enough to fill a card's memory bus, so
-// are the parameters.
+// Parameters per sample of a batch. If the batch is large enough to fill a card's memory bus, the
+// parameters are, too.
 constexpr int64_t kParametersOfSample = 512;
 
 LinearGradArgs LinearTensors(Workbench* on, int64_t in, int64_t out) {
   LinearGradArgs args;
   args.x = on->Values(in);
   args.w = on->Weights(in, out);
-  // One output is a logit: without an activation, and in F32 in every precision.
+  // A single output is a logit, which has no activation and is F32 in every precision.
   args.activation = out == 1 ? Activation::kLinear : Activation::kRelu;
   args.y = out == 1 ? on->F32Values(1) : on->Values(out);
   args.dy = out == 1 ? on->F32Values(1) : on->Values(out);

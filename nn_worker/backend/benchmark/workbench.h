@@ -26,7 +26,8 @@ class Workbench {
   // (samples, cols) of the activations' dtype, or of F32.
   Tensor Values(int64_t cols) { return Padded(values_, cols); }
   Tensor F32Values(int64_t cols) { return Padded(DType::kF32, cols); }
-  // `count` neighbours of (samples, cols) in one block, as the inputs of a concatenation lie.
+  // `count` tensors (samples, cols) side by side in one block, as the inputs of a concatenation
+  // lie.
   std::vector<Tensor> Fields(int64_t count, int64_t cols);
   // F32 without gaps; filled with `value`.
   Tensor Floats(int64_t rows, int64_t cols);

@@ -15,15 +15,15 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 
-// For the functions that use the instructions; they run only where IsSupported().
+// Marks the functions that use the instructions. They run only where IsSupported().
 #define SATRAP_AVX512_BF16 \
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"), optimize("O3")))
 
 namespace satrap {
 namespace {
 
-// Values of a vector of sums, and 32-bit words of a packed one: a word is a pair of BF16, the lower
-// half being the first.
+// The number of values of a vector of sums, and of 32-bit words of a packed one. A word is a pair
+// of BF16, whose lower half is the first.
 constexpr int64_t kLanes = 16;
 // Vectors of a tile's row, at most: 4 of them, by 6 rows, are 24 registers of sums, which leaves 8
 // for the factors. More rows would not hide more of the instruction's latency, and fewer would load
@@ -35,7 +35,8 @@ constexpr int64_t kBlockRows = 36;
 // Rows of a slice of y or dx: enough that the packed weights are read seldom, and few enough that
 // threads share a part of some thousand samples evenly.
 constexpr int64_t kSliceRows = 4 * kBlockRows;
-// How many rows ahead PairRows prefetches, and the 16-bit values of a cache line.
+// The number of rows that PairRows prefetches ahead, and the number of 16-bit values in a cache
+// line.
 constexpr int64_t kPrefetchRows = 24;
 constexpr int64_t kLineHalves = 32;
 
@@ -89,7 +90,7 @@ SATRAP_AVX512_BF16 inline __m512 Widened(__m256i halves) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 }
 
-// Ends the sums of 16 columns of a row, from column `at` of the tile on.
+// Finishes and stores the sums of 16 columns of a row, from column `at` of the tile on.
 SATRAP_AVX512_BF16 inline void Store(__m512 sums, const Target& target, char* row, int64_t at) {
   const __mmask16 mask = FirstLanes(target.cols - at);
   if (target.bias != nullptr) {
@@ -98,7 +99,7 @@ SATRAP_AVX512_BF16 inline void Store(__m512 sums, const Target& target, char* ro
   if (target.is_bf16) {
     char* const to = row + at * static_cast<int64_t>(sizeof(uint16_t));
     if (target.add) sums = _mm512_add_ps(Widened(_mm256_maskz_loadu_epi16(mask, to)), sums);
-    // The order of the operands keeps a sum that is not a number.
+    // With the operands in this order, a NaN in `sums` stays a NaN.
     if (target.relu) sums = _mm512_max_ps(_mm512_setzero_ps(), sums);
     _mm256_mask_storeu_epi16(to, mask, Rounded(sums));
   } else {
@@ -170,7 +171,7 @@ SATRAP_AVX512_BF16 void Tile(const Left& left, const uint32_t* right, const Targ
 
 template <int kVectors>
 void RunTileOf(const Left& left, const uint32_t* right, const Target& target, int64_t rows) {
-  // A single row, as the sums of columns are, is not worth the work of a whole tile.
+  // The sums of columns are a single row, which is not worth the work of a whole tile.
   if (rows == 1) return Tile<1, kVectors>(left, right, target, 1);
   Tile<kTileRows[kVectors], kVectors>(left, right, target, rows);
 }
@@ -290,8 +291,8 @@ Target TargetOf(const Tensor& tensor, bool add) {
           /*bias=*/nullptr};
 }
 
-// `rows` rows of the left factor, of which all up to a multiple of kBlockRows are read, times a
-// panel.
+// `rows` rows of the left factor times a panel. Reads the rows of the left factor up to the next
+// multiple of kBlockRows.
 void MultiplyPanel(const Left& left, const Panels& panels, int64_t panel, const uint32_t* packed,
                    int64_t first_word, const Target& target, int64_t rows) {
   const int64_t vectors = panels.vectors(panel);
@@ -318,7 +319,8 @@ int64_t RoundUp(int64_t count, int64_t to) { return (count + to - 1) / to * to; 
 
 constexpr int64_t kSumPairs = CpuAvx512Bf16::kSumSamples / 2;
 
-// Calls body(first, count, add) for runs of pairs that are summed by themselves, at least once.
+// Calls body(first, count, add) for each run of pairs whose sum is computed separately, at least
+// once.
 template <typename Body>
 void ForSums(const Panels& panels, Body body) {
   int64_t first = 0;
@@ -341,7 +343,7 @@ void SumColumns(const Panels& panels, int64_t panel, const uint32_t* packed, con
 // stays in the L2 cache while all panels are multiplied with it.
 void MultiplyColumns(const Tensor& x, const Panels& panels, const uint32_t* packed, const Tensor& y,
                      AlignedScratch* scratch) {
-  // Tiles read whole blocks of rows of the left factor, so zeros follow x's columns.
+  // Tiles read whole blocks of rows of the left factor, so x's columns are followed by zeros.
   const int64_t width = RoundUp(RoundUp(x.cols, kBlockRows), kLanes);
   uint32_t* const pairs = scratch->Get<uint32_t>(kSumPairs * width);
   ForSums(panels, [&](int64_t first, int64_t count, bool add) {
@@ -441,8 +443,8 @@ void CpuAvx512Bf16::WeightGradient(const Tensor& x, const Tensor& dz, const Tens
   uint32_t* const words = rep_->packed.Get<uint32_t>(panels.num_words());
   rep_->pool->Run(panels.count(), [&](int64_t panel, int) { PackRows(dz, panels, panel, words); });
 
-  // Two slices of dw for each thread, so that one which comes late leaves no other waiting for
-  // long. The sums of db's panels are parts of their own.
+  // Makes two slices of dw for each thread, so that a thread which comes late keeps no other
+  // waiting for long. The sums of db's panels are separate pieces of work.
   const int64_t wanted_slices = 2 * rep_->pool->num_threads();
   const int64_t slice_rows =
       RoundUp(std::max<int64_t>(1, (dw.rows + wanted_slices - 1) / wanted_slices), kBlockRows);

@@ -38,8 +38,8 @@ class CpuAvx512Bf16 {
   explicit CpuAvx512Bf16(ForkJoinPool* pool);
   ~CpuAvx512Bf16();
 
-  // In all of them x, w and dz are BF16, y and dx are BF16 or F32, all of any stride; dw and db are
-  // F32 without gaps. Any size may be 0.
+  // In the functions below x, w and dz are BF16, y and dx are BF16 or F32, all of any stride; dw
+  // and db are F32 without gaps. Any size may be 0.
   //
   // y = x w + bias; with `relu` negative values become 0.
   // x: (n, in)   w: (in, out)   bias: F32 (1, out), or empty   y: (n, out)

@@ -49,7 +49,8 @@ class Matrix {
 struct Shape {
   int64_t n, in, out;
 };
-// Sizes on both sides of those of a tile, a panel, a block of rows, a slice and a sum of samples.
+// Sizes just below and just above those of a tile, a panel, a block of rows, a slice and a sum of
+// samples.
 constexpr Shape kShapes[] = {{1, 1, 1},     {3, 2, 16},      {6, 5, 17},    {37, 13, 48},
                              {36, 64, 49},  {145, 7, 65},    {144, 33, 80}, {300, 45, 128},
                              {257, 40, 96}, {1025, 109, 31}, {0, 5, 4},     {5, 0, 3}};
@@ -124,7 +125,7 @@ TEST_F(CpuAvx512Bf16Test, WeightGradientsAreThoseOfPlainLoops) {
     for (const auto& [n, in, out] : kShapes) {
       SCOPED_TRACE(testing::Message() << n << " x " << in << " x " << out);
       Matrix x(n, in, 1), dz(n, out, 2);
-      // Not 0 before, since they are overwritten.
+      // Not 0 at the beginning, to see that they are overwritten.
       std::vector<float> dw(in * out, 7), db(out, 7), alone(in * out, 7);
       products.WeightGradient(x.tensor(), dz.tensor(), TensorF32(dw.data(), in, out),
                               TensorF32(db.data(), 1, out));
@@ -145,7 +146,7 @@ TEST_F(CpuAvx512Bf16Test, WeightGradientsAreThoseOfPlainLoops) {
 }
 
 TEST_F(CpuAvx512Bf16Test, ResultsAreRoundedAsConversionsAre) {
-  // Ties, what rounds up to infinity, and payloads of NaN.
+  // Ties, values that round up to infinity, and payloads of NaN.
   const std::vector<uint32_t> bits = {0x3f808000, 0x3f818000, 0x3f808001, 0x7f7fffff,
                                       0x7f800000, 0xff800000, 0x7fc12345, 0xffc12345};
   ForkJoinPool pool(1);

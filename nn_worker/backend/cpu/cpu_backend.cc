@@ -31,7 +31,7 @@ namespace {
 constexpr int64_t kPartRows = 128;
 // Values of one piece of a loop over parameters.
 constexpr int64_t kPartValues = 16384;
-// Samples of one piece of GatherRows, and values of one piece of clearing gradients.
+// Samples of one piece of GatherRows, and values of one piece when gradients are cleared.
 constexpr int64_t kGatherSamples = 512;
 constexpr int64_t kClearValues = 65536;
 
@@ -76,7 +76,8 @@ class CpuBackend final : public CpuInteractionBackend {
   }
   void CopyIn(absl::Span<const uint8_t> host, Tensor device) override {
     CHECK(static_cast<int64_t>(host.size()) == device.size_bytes()) << host.size();
-    // One copy where it can be one: parameters, and all that the network packs for copying.
+    // A tensor without gaps is copied at once: parameters, and all that the network packs for
+    // copying.
     const Tensor rows = device.has_gaps() ? device : OneRow(device);
     const int64_t row_bytes = rows.cols * DTypeBytes(rows.dtype);
     if (row_bytes == 0) return;
@@ -376,8 +377,8 @@ void CpuBackend::LinearGrad(const LinearGradArgs& args) {
   matrix_.WeightGradient(args.x, args.dy, args.dw);
 }
 
-// With one unit, dx is a multiple of w and dw a sum of scaled rows, so plain loops do. Layers
-// without inputs come here as well, whatever their units: they have a bias gradient only.
+// With one unit, dx is a multiple of w and dw a sum of scaled rows, so plain loops suffice. Layers
+// without inputs come here as well, whatever their number of units: they have a bias gradient only.
 void CpuBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   ForRows(args.dy.rows, [&](int64_t begin, int64_t end) {
     cpu::ActivateGradRows(args.activation, args.y, args.dy, {args.dy, false}, begin, end);

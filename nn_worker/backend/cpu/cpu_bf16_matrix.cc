@@ -27,7 +27,8 @@ using dnnl::memory;
 constexpr int64_t kRowBlock = 256;
 // Rows of dw of one slice, at most.
 constexpr int64_t kWeightRows = 128;
-// Products of other shapes that are kept, before all are made anew. Parts differ in their rows.
+// How many products are kept, one for each shape, before all are dropped and made again. Parts
+// differ in their numbers of rows.
 constexpr size_t kMostKept = 64;
 
 memory::desc Desc(int64_t rows, int64_t cols, memory::data_type type, int64_t row_stride,
@@ -41,7 +42,7 @@ memory::desc AnyLayout(int64_t rows, int64_t cols, memory::data_type type) {
 constexpr memory::data_type kBf16 = memory::data_type::bf16;
 constexpr memory::data_type kF32 = memory::data_type::f32;
 
-// Scratch memory is the caller's: several threads run one product at a time.
+// The caller provides the scratch memory, because several threads run one product at a time.
 dnnl::primitive_attr UserScratch() {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -88,12 +89,12 @@ struct CpuBf16Matrix::Rep {
     return Memory(desc, thread->scratch.Get<uint8_t>(std::max<int64_t>(1, desc.get_size())));
   }
 
-  // The product of kRowBlock rows. `what` names it, for people.
+  // The product of kRowBlock rows. `what` is its name in messages.
   const Made& RowsOf(const char* what, const Tensor& a, const RightFactor& b, const Tensor& c);
   // The gradient of the weights for `count` columns of x.
   const Made& WeightsOf(const Tensor& x, int64_t count, const Tensor& dz, const Tensor& dw);
-  // Makes the first of the two ways that is acceptable. Each way returns the names of its
-  // primitives.
+  // Makes the product in the first of the two ways that is acceptable. Each way returns the names
+  // of its primitives.
   template <typename InnerProduct, typename Matmul>
   Made FirstTaken(const std::string& what, const std::string& shape, InnerProduct inner_product,
                   Matmul matmul);
@@ -261,7 +262,8 @@ void CpuBf16Matrix::Rep::Multiply(const char* what, const Tensor& a, const Right
 
   const int64_t last = a.rows % kRowBlock;
   const int64_t slices = (a.rows + kRowBlock - 1) / kRowBlock;
-  // The last slice is padded with rows of zeros, with the same strides, to be the same product.
+  // The last slice is padded with rows of zeros, with the same strides, so that the same product
+  // serves it.
   uint16_t* const padded_a = tail_a.Get<uint16_t>(kRowBlock * a.stride);
   float* const padded_c = tail_c.Get<float>(kRowBlock * c.stride);
   if (last > 0) {
@@ -337,7 +339,7 @@ bool CpuBf16Matrix::TakesWeightGradient(const Tensor& x, const Tensor& dz, const
   if (x.rows == 0) return true;
   if (rep_->weights.size() >= kMostKept) rep_->weights.clear();
   const int64_t rows = RowsOfSlice(dw.rows);
-  // Made before the threads start, because they must not change the map.
+  // The products are made before the threads start, because threads must not change the map.
   bool taken = true;
   for (const int64_t count : {std::min(rows, dw.rows), (dw.rows - 1) % rows + 1}) {
     taken &= rep_->WeightsOf(x, count, dz, dw).taken;

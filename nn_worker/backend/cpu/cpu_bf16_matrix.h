@@ -1,7 +1,8 @@
 // Products of BF16 matrices with sums in f32, by oneDNN, called with one thread a call in slices
-// over a ForkJoinPool. Two of its primitives make them: the inner product, with the weights in the
-// blocked layout that it asks for, and where that is a reference implementation (onednn_choice.h),
-// as for rows with gaps on a CPU with AMX, the matmul with the weights as they are.
+// over a ForkJoinPool. Two of its primitives are used. The first is the inner product, with the
+// weights in the blocked layout that it asks for. Where oneDNN has only a reference implementation
+// of it (onednn_choice.h), as for rows with gaps on a CPU with AMX, the matmul is used, with the
+// weights as they are.
 //
 // As in cpu_matrix.h, slices have a fixed size whatever the number of threads, never cut a sum, and
 // the last one is padded: a row has the same bits however many rows there are. The bits differ
@@ -32,8 +33,8 @@ class CpuBf16Matrix {
   explicit CpuBf16Matrix(ForkJoinPool* pool, OneDnnHooks hooks = {});
   ~CpuBf16Matrix();
 
-  // In all of them x, w and dz are BF16 with any stride, results are F32, dw without gaps. All
-  // sizes but n, the rows of x, dz and y, are at least 1.
+  // In the functions below x, w and dz are BF16 with any stride, results are F32, dw without gaps.
+  // All sizes but n, the rows of x, dz and y, are at least 1.
   //
   // Whether oneDNN has more than a reference implementation for the product. The first call for a
   // shape makes the product. The product itself REQUIRES that the answer was true

@@ -20,7 +20,7 @@
 namespace satrap {
 namespace {
 
-// Rows of a block: in f32, some hundred values of this many rows, read and written, stay in the L2
+// Rows of a block. In f32, some hundred values of this many rows, read and written, stay in the L2
 // cache of a core.
 constexpr int64_t kBlockRows = 64;
 
@@ -247,14 +247,15 @@ class CpuHalfBackend final : public HostBackend {
   static bool AreBf16(const Tensor& x, const Tensor& w) {
     return x.dtype == DType::kBF16 && w.dtype == DType::kBF16;
   }
-  // Whether AVX512_BF16 makes a product that oneDNN does not make. `result` may be empty.
+  // Whether a product that oneDNN does not make is made by AVX512_BF16. `result` may be empty.
   bool Avx512Multiplies(const Tensor& x, const Tensor& w, const Tensor& result) const {
     // With oneDNN, products that it is not asked for, those with one output, are left to plain
     // loops.
     const bool plain = onednn_ != nullptr && !AsksOneDnn(x, w);
     return avx512_ != nullptr && !plain && AreBf16(x, w) && result.dtype != DType::kF16;
   }
-  // Whether oneDNN is asked for a product with `w`: not with one output, which plain loops make.
+  // Whether oneDNN is asked for a product with `w`. Products with one output are made by plain
+  // loops instead.
   bool AsksOneDnn(const Tensor& x, const Tensor& w) const {
     return onednn_ != nullptr && AreBf16(x, w) && w.rows > 0 && w.cols > 1;
   }
@@ -266,9 +267,9 @@ class CpuHalfBackend final : public HostBackend {
     HalfMemory memory{&pool, {}};
   };
 
-  // Calls body(operation, inner) for blocks of rows, each in one thread: of operations that give a
-  // row the same bits whatever rows are beside it. A thread converts, computes and rounds its block
-  // while that is in its cache, and threads wait for one another once.
+  // Calls body(operation, inner) for blocks of rows, each in one thread. Only for operations that
+  // give a row the same bits whatever rows are beside it. A thread converts, computes and rounds
+  // its block while that is in its cache, and threads wait for one another once.
   template <typename Body>
   void RunBlocks(int64_t rows, Body body, int64_t block = kBlockRows) {
     pool_.Run(std::max<int64_t>(1, (rows + block - 1) / block), [&](int64_t part, int thread) {
@@ -296,7 +297,8 @@ class CpuHalfBackend final : public HostBackend {
   const std::unique_ptr<ForkJoinPool> owned_pool_;
   ForkJoinPool& pool_;
   const std::unique_ptr<Backend> inner_;
-  // Both null: all products are of f32. Both set: AVX512_BF16 makes what oneDNN does not take.
+  // If both are null, all products are of f32. If both are set, AVX512_BF16 makes what oneDNN does
+  // not take.
   std::unique_ptr<CpuAvx512Bf16> avx512_;
   std::unique_ptr<CpuBf16Matrix> onednn_;
   HalfMemory memory_;
@@ -341,8 +343,8 @@ void CpuHalfBackend::Linear(Tensor x, Tensor w, Tensor bias, Activation activati
   }
 }
 
-// The gradient before the activation is rounded before it is multiplied, as hardware that stores it
-// in 16 bits would have it: so it is made by an operation of its own.
+// The gradient before the activation is rounded to 16 bits before it is multiplied, as on hardware
+// that stores it in 16 bits. So it is computed by an operation of its own.
 void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
   const bool rounds = Is16Bit(args.dy);
   if (rounds && args.activation != Activation::kLinear) {
@@ -370,9 +372,9 @@ void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
   inner_->LinearGrad(wide);
 }
 
-// For a layer that gives logits, which are F32, as is their gradient. In f32 its input and the
-// input's gradient do not fit into a cache, so both are converted block by block. Sums over the
-// samples are made of the sums of blocks, in order.
+// For a layer that gives logits. These are F32, and so is their gradient. Its input and the input's
+// gradient, converted to f32 as a whole, would not fit into a cache, so both are converted block by
+// block. Sums over the samples are made of the sums of blocks, in order.
 void CpuHalfBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   const int64_t in = args.w.rows, samples = args.x.rows;
   CHECK(samples == args.dy.rows && args.x.cols == in && args.dy.cols == 1);
@@ -413,7 +415,7 @@ void CpuHalfBackend::ScatterGradients(absl::Span<const FeatureExchange> features
         },
         cpu::kExchangeSamples);
   }
-  // In one thread, as CpuBackend's: samples add to the same rows.
+  // Runs in one thread, as in CpuBackend, because several samples add to the same row.
   cpu::AddGradients(features, gradients, &workers_[0]->memory);
 }
 

@@ -1,7 +1,7 @@
 // The CPU backend of a network that computes in 16 bits. Besides all that CpuBackend takes, it
 // takes F16 and BF16 for the values of samples and for their gradients (x, y, dy, dx, the values of
-// segments) and for the `w` of Linear and LinearGrad, one dtype beside another if need be. A
-// gradient of parameters, a sum and statistics stay F32 or F64.
+// segments) and for the `w` of Linear and LinearGrad, also with different dtypes in one operation.
+// A gradient of parameters, a sum and statistics stay F32 or F64.
 //
 // 16-bit values are widened to f32, which is exact; CpuBackend computes with them, sums in f32
 // included; and what it writes is rounded to 16 bits, once, to nearest, ties to even. So a result
@@ -32,7 +32,8 @@ enum class HalfProducts {
   kOneDnnBf16,  // cpu_bf16_matrix.h, and what oneDNN has no fast way for as kAvx512Bf16 if the CPU has it,
                 // else as kF32. REQUIRES: CpuBf16Matrix::IsSupported()
 };
-// oneDNN's on a CPU with AMX; else those of AVX512_BF16, if the CPU has it; else of F32.
+// The products of oneDNN on a CPU with AMX; otherwise those of AVX512_BF16, if the CPU has it;
+// otherwise those of F32.
 HalfProducts FastestHalfProducts();
 
 // As NewCpuBackend (cpu_backend.h). `hooks` are for products by oneDNN.

@@ -47,7 +47,8 @@ OneDnnHooks Faked(int refused) {
   return hooks;
 }
 
-// Products of BF16 that the CPU has, be they its fastest or not, and each way to them.
+// The BF16 products that this CPU has, whether or not they are its fastest, and each way to make
+// them.
 struct Bf16Way {
   HalfProducts products;
   OneDnnHooks hooks;
@@ -122,8 +123,9 @@ TEST(CpuHalfBackendTest, TakesAmxBeforeAvx512AndAvx512BeforeF32) {
   EXPECT_EQ(FastestHalfProducts(), expected);
 }
 
-// A gradient does not pass for a zero of either sign, nor for a NaN, as in f32. It does for a
-// subnormal BF16, which loops of f32 flush to zero: the ReLU before it makes none.
+// Where y is a zero of either sign or a NaN, no gradient passes, as in f32. Where y is a subnormal
+// BF16, a gradient passes, although loops of f32 flush such a value to zero: the ReLU before makes
+// none.
 TEST(CpuHalfBackendTest, AReluGradientPassesWhereTheBitsOfYAreAPositiveNumber) {
   const auto backend = NewCpuHalfBackend(2, HalfProducts::kF32);
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
@@ -149,8 +151,9 @@ TEST(CpuHalfBackendTest, AReluGradientPassesWhereTheBitsOfYAreAPositiveNumber) {
   }
 }
 
-// A product in whichever unit: 1 + 2^-9 is no BF16, so a sum of 64 of them shows whether operands
-// were rounded before they were multiplied, and whether the sum was rounded on its way.
+// A test of a product, whichever unit makes it. 1 + 2^-9 is no BF16, so a sum of 64 of them shows
+// whether operands were rounded before they were multiplied, and whether the sum was rounded on its
+// way.
 TEST(CpuHalfBackendTest, MultipliesRoundedValuesAndSumsThemInF32) {
   const auto backend = NewCpuHalfBackend(1, HalfProducts::kF32);
   const auto tensor = [&](DType dtype, int64_t rows, int64_t cols, float value) {
@@ -221,7 +224,7 @@ TEST(CpuHalfBackendTest, OperationsInBlocksGiveRowsTheBitsThatTheyHaveAlone) {
   }
 }
 
-// Segments that are neighbours are written together, in blocks of samples.
+// Neighbouring segments are written together, in blocks of samples.
 TEST(CpuHalfBackendTest, GathersTheRowsOfF32Rounded) {
   constexpr int64_t kSamples = 1300, kTableRows = 50, kDim = 5;
   const auto backend = NewCpuHalfBackend(2);
@@ -238,7 +241,7 @@ TEST(CpuHalfBackendTest, GathersTheRowsOfF32Rounded) {
     FeatureExchange& feature = features[f];
     feature.samples = kSamples;
     feature.rows = table;
-    // Feature 0 has one id a sample, feature 1 none or two.
+    // Feature 0 has one id per sample, feature 1 none or two.
     std::vector<uint32_t> offsets = {0};
     for (int64_t i = 0; i < kSamples; ++i) {
       for (int64_t n = 0; n < (f == 0 ? 1 : i % 2 * 2); ++n) {
@@ -254,7 +257,8 @@ TEST(CpuHalfBackendTest, GathersTheRowsOfF32Rounded) {
     };
     feature.ids = uints(ids[f]);
     if (f == 1) feature.offsets = uints(offsets);
-    // Columns 1 to 4 of a row; the second feature's lie in front of the first one's.
+    // Columns 1 to 4 of a row. The segment of the second feature lies in front of that of the first
+    // one.
     feature.segments = {{1, 4, all.Columns(f == 0 ? 4 : 0, 4)}};
   }
   backend->GatherRows(features);
@@ -272,7 +276,7 @@ TEST(CpuHalfBackendTest, GathersTheRowsOfF32Rounded) {
   }
 }
 
-// Features share rows: one id a sample, bags with weights, sequences, and, as the candidates of a
+// Features share rows: one id per sample, bags with weights, sequences, and, as the candidates of a
 // part, a feature with a number of samples of its own.
 TEST(CpuHalfBackendTest, ScattersTheGradientsOfAllSamples) {
   constexpr int64_t kTableRows = 7, kRowValues = 4, kWidth = 3;

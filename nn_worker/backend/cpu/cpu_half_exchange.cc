@@ -72,8 +72,8 @@ void AssignGradients(const FeatureExchange& feature, const Tensor& gradients,
 void AddGradients(absl::Span<const FeatureExchange> features, const Tensor& gradients,
                   HalfMemory* memory) {
   for (size_t first = 0; first < features.size();) {
-    // An operation is about equally many rows of all its tensors, and the candidates of a part are
-    // a feature with a number of "samples" of its own.
+    // A HalfOperation takes the same rows of all its tensors, but the candidates of a part are a
+    // feature with a number of "samples" of its own.
     const int64_t samples = features[first].samples;
     size_t end = first + 1;
     while (end < features.size() && features[end].samples == samples) ++end;

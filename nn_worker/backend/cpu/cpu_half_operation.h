@@ -32,8 +32,8 @@ bool Is16Bit(const Tensor& tensor);
 // `count` values from the beginning of a row of 16-bit values on.
 absl::Span<uint16_t> HalvesOf(const Tensor& tensor, int64_t row, int64_t count);
 
-// What operations work with. Scratch memory grows to the largest operation; a deque keeps what it
-// holds where it is.
+// The memory that operations work with. Scratch memory grows to the largest operation. It is a
+// deque, because a deque does not move what it holds.
 struct HalfMemory {
   ForkJoinPool* pool;  // not owned
   std::deque<AlignedScratch> scratch;
@@ -46,8 +46,7 @@ class HalfOperation {
  public:
   // An operation on all rows.
   explicit HalfOperation(HalfMemory* memory) : memory_(*memory) {}
-  // An operation on rows [begin, begin + rows) of every tensor that it is given. REQUIRES: rows >=
-  // 0
+  // An operation on rows [begin, begin + rows) of every tensor that it gets. REQUIRES: rows >= 0
   HalfOperation(HalfMemory* memory, int64_t begin, int64_t rows)
       : memory_(*memory), begin_(begin), rows_(rows) {}
   ~HalfOperation();

@@ -132,8 +132,8 @@ SATRAP_VECTORIZE_FUSED void OneProduct(const ProductShape& s, const float* __res
   }
 }
 
-// The columns of one tensor of kLanes samples, or of the fewer that are left, as columns of lanes;
-// lanes without a sample get 0.
+// Turns the columns of one tensor, for kLanes samples or for the fewer that are left, into columns
+// of lanes. Lanes without a sample get 0.
 SATRAP_VECTORIZE_FUSED void ToLanes(const float* __restrict x, int64_t stride, int64_t cols,
                                     int64_t samples, float* __restrict lanes) {
   if (samples < kLanes) std::fill_n(lanes, cols * kLanes, 0.0f);

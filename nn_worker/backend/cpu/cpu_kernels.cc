@@ -32,7 +32,8 @@ SATRAP_VECTORIZE_FUSED void AddRow(const float* __restrict x, float* __restrict 
   for (int64_t c = 0; c < cols; ++c) y[c] += x[c];
 }
 
-// A NaN must stay NaN, so that the finite check sees it: hence not max(x, 0), which may drop it.
+// A NaN must stay NaN, so that the finite check sees it. So this is not max(x, 0), which may drop
+// it.
 SATRAP_VECTORIZE_FUSED void ReluRow(const float* x, float* y, int64_t cols) {
 #pragma GCC ivdep
   for (int64_t c = 0; c < cols; ++c) y[c] = x[c] < 0 ? 0 : x[c];
@@ -180,8 +181,8 @@ SATRAP_VECTORIZE_FUSED void NormalizeRow(const float* __restrict x, const float*
   for (int64_t c = 0; c < cols; ++c) y[c] = (x[c] - mean[c]) * scale[c] + beta[c];
 }
 
-// xhat is computed again, here and in the next function: kept from the forward pass it would be one
-// more array to write and to read.
+// xhat is computed again, here and in the next function. If it were kept from the forward pass,
+// there would be one more array to write and to read.
 SATRAP_VECTORIZE_FUSED void GradSumsRow(const float* __restrict x, const float* __restrict mean,
                                         const float* __restrict inverse_std,
                                         const float* __restrict dy, double* __restrict sums,

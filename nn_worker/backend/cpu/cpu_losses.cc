@@ -33,7 +33,7 @@ double SoftmaxOfRow(int64_t positive, float scaled, int64_t columns, float* z) {
   return std::log(sum) + largest - score;
 }
 
-// As SoftmaxOfRow, but each column is a decision of its own.
+// As SoftmaxOfRow, but each column is a binary decision of its own.
 double LogisticOfRow(int64_t positive, float scaled, int64_t columns, float* z) {
   double loss = -z[positive];
   for (int64_t c = 0; c < columns; ++c) {
@@ -67,8 +67,8 @@ void SquaredErrorRows(float gradient_scale, Tensor outputs, Tensor labels, Tenso
   sums[1] = total;
 }
 
-// Serial, because the pairs of a sample must be added in order and may lie anywhere. There are no
-// more pairs than samples of a part, so this costs little beside the network.
+// This loop is serial, because the pairs of a sample must be added in order and may lie anywhere.
+// There are no more pairs than samples of a part, so this costs little compared with the network.
 void PairwiseLogistic(float gradient_scale, Tensor scores, Tensor pairs, Tensor weights,
                       Tensor dscores, double* sums) {
   for (int64_t i = 0; i < dscores.rows; ++i) *FloatsOf(dscores, i) = 0;

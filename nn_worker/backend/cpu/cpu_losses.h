@@ -14,7 +14,7 @@ namespace satrap::cpu {
 
 void SquaredErrorRows(float gradient_scale, Tensor outputs, Tensor labels, Tensor weights,
                       Tensor mask, Tensor doutputs, int64_t begin, int64_t end, double* sums);
-// All pairs: two of them may be of one sample.
+// Works on all pairs in one call, because two of them may share a sample.
 void PairwiseLogistic(float gradient_scale, Tensor scores, Tensor pairs, Tensor weights,
                       Tensor dscores, double* sums);
 void SoftmaxCrossEntropyRows(float gradient_scale, Tensor logits, Tensor labels, Tensor weights,

@@ -54,7 +54,8 @@ class CpuMatrix {
   // y = x w, then after(begin, end) for each slice of rows while it is still in cache.
   // x: (n, in)  w: (in, out), no gaps  y: (n, out)     REQUIRES: in, out >= 1
   void Product(Tensor x, Tensor w, Tensor y, absl::FunctionRef<void(int64_t, int64_t)> after);
-  // before(begin, end) for each slice of rows, then dx = dz w^T (+= with `add`); dx may be empty.
+  // Calls before(begin, end) for each slice of rows, then dx = dz w^T; with `add`, dx += dz w^T. dx
+  // may be empty.
   void InputGradient(Tensor dz, Tensor w, GradientTarget dx,
                      absl::FunctionRef<void(int64_t, int64_t)> before);
   // dw = x^T dz.  dw: (in, out), no gaps.

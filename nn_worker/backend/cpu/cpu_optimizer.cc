@@ -85,7 +85,7 @@ SATRAP_VECTORIZE_FUSED void NesterovBlock(float lr, float mu, const float* __res
 }
 
 // RMSProp has one loop for each of its parts, since a loop that tests which of them a rule has
-// would not be vectorised. What they hand on lies in `steps`: mean squares at first, then steps.
+// would not be vectorised. The loops pass values on in `steps`: mean squares at first, then steps.
 SATRAP_VECTORIZE_FUSED void MeanSquares(float rho, const float* __restrict gradient,
                                         float* __restrict a, float* __restrict steps,
                                         int64_t count) {

@@ -16,7 +16,7 @@ namespace satrap::cpu {
 // Writes the segments and lengths of samples [begin, end).
 void GatherSamples(const FeatureExchange& feature, int64_t begin, int64_t end);
 // Adds the gradients of all samples, in order, to `gradients` (num_rows, row_values); of a feature
-// with one row a sample, assigns them.
+// with one row per sample, assigns them.
 void ScatterFeature(const FeatureExchange& feature, const Tensor& gradients);
 // Whether ScatterFeature of the features assigns every value of `gradients`, so that there is
 // nothing to clear before: each segment of a row is read once.

@@ -14,7 +14,7 @@
 
 namespace satrap {
 
-// In the order in which they are tried.
+// The ways to make a product, in the order in which they are tried.
 enum class OneDnnWay { kInnerProduct, kMatmul };
 
 // What was chosen for a product.

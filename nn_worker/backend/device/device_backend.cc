@@ -144,7 +144,7 @@ class DeviceBackend final : public DeviceLossBackend {
             /*add=*/false);
   }
 
-  // Our own kernels: a library has a plan for each prepared layer, and none for others.
+  // These use our own kernels: a library has a plan for each prepared layer, and none for others.
   void Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) override {
     linear_.Linear(x, w, bias, activation, y);
   }
@@ -249,7 +249,7 @@ class DeviceBackend final : public DeviceLossBackend {
     if (features.size() > 1 || !features[0].one_row_a_sample) {
       return ScatterGradientsOnDevice(transfers_.get(), features, inverse, gradients);
     }
-    // Rows that were pooled elsewhere: one a sample, so nothing is added up. Columns that no
+    // Rows that were pooled elsewhere: one per sample, so nothing is added up. Columns that no
     // segment reads stay 0.
     Fill(gradients, 0);
     for (const RowSegment& segment : features[0].segments) {
@@ -298,7 +298,7 @@ class DeviceBackend final : public DeviceLossBackend {
 
   const std::shared_ptr<Device> device_;
   DeviceLinear linear_;
-  // Destroyed first: what is enqueued may still use a library's memory.
+  // Destroyed before the others, because enqueued operations may still use a library's memory.
   const std::unique_ptr<DeviceTransfers> transfers_;
 };
 
@@ -344,7 +344,7 @@ absl::StatusOr<std::unique_ptr<Backend>> NewDeviceBackend(std::unique_ptr<Device
   const std::shared_ptr<Device> metered = NewMeteredDevice(std::move(device), meter);
   ASSIGN_OR_RETURN(std::unique_ptr<DeviceTransfers> transfers,
                    DeviceTransfers::Create(metered, meter));
-  // Reserved before the first operation, so that none has to take memory later.
+  // The memory is reserved before the first operation, so that no operation has to take any later.
   if (options.scratch_bytes > 0) {
     RETURN_IF_ERROR(transfers->ReserveScratch(options.scratch_bytes));
   }

@@ -112,7 +112,7 @@ TEST(DeviceBackendTest, CopiesOfAnySizeKeepTheirValues) {
   }
 }
 
-// More lists of tensors than the memory for lists holds: each operation must find its own.
+// The operations use more lists of tensors than the memory for lists holds; each must find its own.
 TEST(DeviceBackendTest, ListsOfTensorsMayBeManyAndLong) {
   const auto backend = NewHostDeviceBackend({});
   constexpr int64_t kCols = 3000;

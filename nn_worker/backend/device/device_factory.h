@@ -1,6 +1,7 @@
-// The device that a program's kernels run on, and what adds up on several of them. A program links
-// one of the two sources: with host_device_factory.cc come the kernels of the host's compiler, with
-// cuda_device_factory.cc those of nvcc, and both kinds define the same functions.
+// The device that a program's kernels run on, and the object that sums over the devices of all
+// ranks. A program links one of the two sources: with host_device_factory.cc come the kernels of
+// the host's compiler, with cuda_device_factory.cc those of nvcc, and both kinds define the same
+// functions.
 //
 // Thread-safe: a function of its arguments and of the machine.
 

@@ -48,8 +48,8 @@ struct SharedGradient {
   std::vector<ConstValues> inputs;
 };
 
-// Each value of a gradient is written by one thread, which adds up what all inputs give it: threads
-// of their own for two inputs would race.
+// Each value of a gradient is written by one thread, which adds up the contributions of all inputs.
+// If each input had threads of its own, two of them would race.
 std::vector<SharedGradient> ShareGradients(absl::Span<const Tensor> xs,
                                            absl::Span<const GradientTarget> dxs) {
   CHECK(xs.size() == dxs.size()) << xs.size() << " inputs, " << dxs.size() << " gradients";
@@ -149,7 +149,8 @@ void AddPieces(const DotGradient& gradient, int64_t dim, std::vector<DotGradPiec
       factors->push_back(factor);
     }
     const size_t count = factors->size() - first;
-    // Without a term, what is assigned becomes 0, and what is added to stays as it is.
+    // Without a term, a gradient that is assigned becomes 0, and one that is added to stays as it
+    // is.
     if (count == 0 && gradient.add) continue;
     pieces->push_back({ValuesOf(gradient.dx), static_cast<int32_t>(*begin),
                        static_cast<int32_t>(*end - *begin), static_cast<int32_t>(first),
@@ -188,7 +189,8 @@ void DeviceInteractionBackend::Scale(float factor, Tensor x, Tensor y, bool add)
 
 void DeviceInteractionBackend::Multiply(Tensor a, Tensor b, Tensor y, bool add) {
   CheckSameShape(a, y);
-  // b has a value for each of y's, or one a row; or a single row for every group of columns.
+  // b has one value for each of y's or one for each row; or it is a single row that is used for
+  // every group of columns.
   if (b.rows != y.rows || (b.cols != 1 && b.cols != y.cols)) {
     CHECK(b.rows == 1) << "(" << b.rows << ", " << b.cols << ")";
     CheckGroups(y, b.cols);

@@ -46,8 +46,8 @@ ProductPrecision PrecisionOf(DType dtype) {
   return dtype == DType::kF16 ? ProductPrecision::kF16 : ProductPrecision::kF32;
 }
 
-// The product of two factors of one type, into a result of that type or f32. Others are for our own
-// kernel, which takes any.
+// The product of two factors of one type, into a result of that type or f32. nullopt for other
+// types: our own kernel makes these products, because it takes any types.
 absl::optional<ProductSpec> SpecOf(const Tensor& a, const Tensor& b, const Tensor& c) {
   if (a.dtype != b.dtype || (c.dtype != DType::kF32 && c.dtype != a.dtype)) return {};
   ProductSpec spec;
@@ -82,7 +82,7 @@ absl::optional<ProductEpilogue> WholeEpilogue(const LinearSpec& spec) {
   return {};
 }
 
-// A plan was made for these addresses.
+// A plan works only with the addresses that it was made for.
 void CheckIsPrepared(const char* name, const Tensor& got, const Tensor& prepared) {
   CHECK(got.data == prepared.data && got.dtype == prepared.dtype && got.cols == prepared.cols &&
         got.rows <= prepared.rows && (got.stride == prepared.stride || got.rows <= 1))

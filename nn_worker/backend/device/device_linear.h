@@ -1,15 +1,15 @@
 // The linear layers of a DeviceBackend. A product is made by a plan of a vendor's library, if the
 // layer was prepared and the library has one, or else by our own kernel
-// (nn_worker/products/products.h). What a plan does not take along is done by kernels around it:
-// bias and activation, the activation's gradient, the bias gradient.
+// (nn_worker/products/products.h). What a plan does not include is done by kernels before or after
+// it: bias and activation, the activation's gradient, the bias gradient.
 //
 //   forward           asks for bias and ReLU within the product; in 16 bits without them, sums go
 //                     to f32 scratch memory, so that the result is rounded once
 //   input gradient    asks for the ReLU of the layer before, if that layer's product gives the mask
 //   weight gradient   asks for the bias gradient
 //
-// Each is asked for by itself, and our own kernel takes nothing along. A plan serves all numbers of
-// samples.
+// Each of these is asked for separately, and our own kernel includes none. A plan serves all
+// numbers of samples.
 //
 // Thread-compatible.
 

@@ -189,7 +189,8 @@ TEST(DeviceLinearTest, FusesWhatTheLibraryTakes) {
   using E = ProductEpilogue;
   EXPECT_THAT(RunBy(0), ElementsAre(E::kBiasReluMask, E::kBias, E::kReluGrad, E::kColumnSums,
                                     E::kNone, E::kColumnSums));
-  // Without one half of the mask there is no use for the other.
+  // The mask needs both epilogues, the one that writes it and the one that reads it. If the library
+  // refuses one of them, the other is not used either.
   for (const E half : {E::kBiasReluMask, E::kReluGrad}) {
     EXPECT_THAT(RunBy(BitOf(half)), ElementsAre(E::kBiasRelu, E::kBias, E::kNone, E::kColumnSums,
                                                 E::kNone, E::kColumnSums));
@@ -220,8 +221,8 @@ TEST(DeviceLinearTest, OwnKernelsMakeWhatIsNotForALibrary) {
   prepare(kMost, 7, 400, DType::kF32, DType::kF32, DType::kF32);
   prepare(0, 16, 16, DType::kF32, DType::kF32, DType::kF32);
   EXPECT_THAT(log.prepared, IsEmpty());
-  // With weights of another type only the weight gradient is left to the library; with scores of
-  // classes, which are F32, only the forward product.
+  // If the weights have another type, the library makes only the weight gradient. If the outputs
+  // are scores of classes, which are F32, it makes only the forward product.
   prepare(kMost, 16, 16, DType::kF16, DType::kBF16, DType::kF16);
   prepare(kMost, 16, 16, DType::kBF16, DType::kBF16, DType::kF32);
   ASSERT_EQ(log.prepared.size(), 2u);

@@ -16,7 +16,7 @@ namespace satrap {
 // Backend::ReserveScatter.
 absl::Status ReserveScatterOnDevice(DeviceTransfers* transfers, int64_t num_ids);
 void GatherRowsOnDevice(DeviceTransfers* transfers, absl::Span<const FeatureExchange> features);
-// REQUIRES: not a feature with one row a sample, which is a plain copy
+// REQUIRES: not a feature with one row per sample, which is a plain copy
 void ScatterGradientsOnDevice(DeviceTransfers* transfers,
                               absl::Span<const FeatureExchange> features, const RowInverse& inverse,
                               const Tensor& gradients);

@@ -3,8 +3,8 @@
 // none.
 //
 // Lists of the network come again in every step. When they fill their memory, more is taken, up to
-// kMostBytes, and the old lists stay. When no more memory is to be had, it is overwritten from its
-// beginning; so is the memory of lists of parts, which do not come again.
+// kMostBytes, and the old lists stay. When no more can be taken, the memory is overwritten from its
+// beginning. So is the memory for lists of parts, because these do not come again.
 //
 // Running out of memory fails a CHECK, since operations return no error: what a job's lists need is
 // reserved before. Thread-compatible: for the thread of the operations.
@@ -33,7 +33,7 @@ class DeviceTables {
   static constexpr int64_t kMostBytes = 16 << 20;
 
   // `allocate` gives device memory that outlives this object. `copy` enqueues a copy into it, in
-  // order with what reads the tables, of memory that the host may change at once.
+  // order with what reads the tables. The host may change the source as soon as `copy` returns.
   using Allocate = std::function<absl::StatusOr<void*>(int64_t bytes)>;
   using Copy = std::function<void(const void* host, void* device, int64_t bytes)>;
   DeviceTables(ListKind kind, Allocate allocate, Copy copy, DeviceMeter* meter)

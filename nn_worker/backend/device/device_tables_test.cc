@@ -86,7 +86,7 @@ TEST_F(DeviceTablesTest, ListsOfANetworkThatFillABlockGetAnotherAndStay) {
   EXPECT_EQ(meter_.Read().list_bytes, 3 * kBlock);
 }
 
-// A rank reserves in one block what its rehearsal has taken.
+// A rehearsal takes memory for lists step by step. A rank then reserves as much in one block.
 TEST_F(DeviceTablesTest, WhatListsOfANetworkHaveTakenIsEnoughInOneBlock) {
   Step(20);
   DeviceTables rank = NewTables(ListKind::kNetwork);

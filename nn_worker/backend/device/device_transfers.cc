@@ -84,7 +84,7 @@ absl::StatusOr<std::unique_ptr<DeviceTransfers>> DeviceTransfers::Create(
     ASSIGN_OR_RETURN(transfers->zeroing_, of->NewStream());
     ASSIGN_OR_RETURN(transfers->zeroed_, of->NewEvent());
   }
-  // Last, since Sync, and so the destructor, needs all of the above.
+  // These are made last, because Sync, and so the destructor, needs all of the above.
   for (std::unique_ptr<Event>& end : transfers->ends_) {
     ASSIGN_OR_RETURN(end, of->NewEvent());
   }
@@ -168,7 +168,7 @@ void DeviceTransfers::Deliver() {
   while (!ring_copies_.empty()) {
     RingCopy& copy = ring_copies_.front();
     const auto happened = copy.done->Poll();
-    // Whoever polls an event of its own gets the error of the device.
+    // An error of the device is not handled here: whoever polls an event of its own gets it.
     if (!happened.ok() || !*happened) return;
     if (!copy.host.empty()) {
       std::memcpy(copy.host.data(), ring_ + copy.begin, copy.host.size());
@@ -252,7 +252,7 @@ void DeviceTransfers::Sync() {
 }
 
 // What is enqueued runs in order, so an operation that overwrites the scratch memory of an earlier
-// one comes after it. A larger block leaves the smaller one to what still uses it.
+// one comes after it. When a larger block is taken, the smaller one stays for what still uses it.
 void* DeviceTransfers::ScratchBytes(int64_t bytes) {
   if (capturing_) {
     MutexLock lock(&scratch_mutex_);
@@ -278,7 +278,8 @@ absl::Status DeviceTransfers::GrowScratch(int64_t bytes) {
   meter_->NoteScratchUse(Padded(bytes));
   if (bytes <= scratch_bytes_ && scratch_ != nullptr) return absl::OkStatus();
   const absl::Status twofold = TakeScratch(std::max(bytes, 2 * scratch_bytes_));
-  // Twice as much would only save growing again, so try what is asked for.
+  // If there is no room for twice as much, which would only avoid growing again, try the size that
+  // is asked for.
   return absl::IsResourceExhausted(twofold) ? TakeScratch(bytes) : twofold;
 }
 
@@ -297,7 +298,8 @@ absl::Status DeviceTransfers::ReserveTables(int64_t table_bytes, int64_t part_ta
 
 absl::StatusOr<std::unique_ptr<OperationGraph>> DeviceTransfers::Capture(
     absl::FunctionRef<absl::Status()> enqueue) {
-  // Waits now for memory that is still being zeroed, because it cannot once the capture has begun.
+  // Waits now for memory that is still being zeroed, because waiting is not possible once the
+  // capture has begun.
   DeviceStream* const captured = stream();
   capturing_ = true;
   absl::Status status;

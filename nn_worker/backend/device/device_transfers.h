@@ -43,7 +43,8 @@ class DeviceTransfers {
 
   // For the thread that uses the queue.
   DeviceStream* stream(DeviceQueue queue = DeviceQueue::kOperations) {
-    // What is captured uses memory that operations have used before, and so have waited for.
+    // What is captured uses only memory that operations have used before, so they have already
+    // waited until it was zeroed.
     if (queue == DeviceQueue::kOperations && capturing_) return streams_[0].get();
     if (zeroings_.load(std::memory_order_acquire) != awaited_[static_cast<int>(queue)]) {
       AwaitZeroing(queue);
@@ -65,13 +66,13 @@ class DeviceTransfers {
 
   // Makes the scratch memory at least this large. Any thread may call it. RESOURCE_EXHAUSTED.
   absl::Status ReserveScratch(int64_t bytes);
-  // As ReserveScratch, for what differs from part to part: growing memory at least doubles where
-  // there is room.
+  // As ReserveScratch, but for sizes that differ from part to part: memory that grows at least
+  // doubles where there is room.
   absl::Status GrowScratch(int64_t bytes);
   // Takes the memory that the tables need, before the first operation. RESOURCE_EXHAUSTED.
   absl::Status ReserveTables(int64_t table_bytes, int64_t part_table_bytes);
-  // Device memory of `count` values, aligned to 64, which the next call of this or of a copy may
-  // hand out again: what is enqueued before that call may use it.
+  // Device memory of `count` values, aligned to 64, for what is enqueued before the next call of
+  // this function or of a copy. That call may hand out the same memory again.
   template <typename T>
   T* Scratch(int64_t count) {
     return static_cast<T*>(ScratchBytes(count * static_cast<int64_t>(sizeof(T))));
@@ -119,8 +120,8 @@ class DeviceTransfers {
   std::vector<std::unique_ptr<Memory>> memory_ GUARDED_BY(mutex_);
   std::unique_ptr<DeviceStream> streams_[3];
   std::unique_ptr<Event> ends_[3];  // of the queues, for Sync
-  // Zeroes what is allocated, beside the queues, since other threads use those. A queue waits for
-  // it once it is used again.
+  // Zeroes what is allocated, on a stream beside the queues, because other threads use these. A
+  // queue waits for the zeroing when it is used again.
   Mutex zeroing_mutex_;
   std::unique_ptr<DeviceStream> zeroing_ GUARDED_BY(zeroing_mutex_);
   std::unique_ptr<Event> zeroed_ GUARDED_BY(zeroing_mutex_);

@@ -1,8 +1,8 @@
 // A device's backend without a device (nn_worker/device/dry_device.h): operations and copies do
-// nothing, and what is allocated is counted. One for a card counts what the products of its library
-// take, too (nn_worker/device/dry_planner.h).
+// nothing, and what is allocated is counted. A backend for a card also counts what the products of
+// its library take (nn_worker/device/dry_planner.h).
 //
-// Links no kernels; a program that does gives those of its device.
+// Links no kernels itself: a program links those of its device.
 //
 // Thread-compatible, as every Backend.
 
@@ -20,7 +20,7 @@ namespace satrap {
 
 class DeviceMeter;
 
-// In bytes of device memory.
+// The use of a device, in bytes of its memory.
 struct DeviceUse {
   int64_t allocated = 0;   // by callers of the backend
   int64_t scratch = 0;     // the most that an operation asked for

@@ -8,7 +8,7 @@
 namespace satrap {
 namespace {
 
-// The meter enforces the job's limit. This one only has to be within the device's range of
+// The meter enforces the job's limit. This limit only has to be within the device's range of
 // addresses.
 constexpr int64_t kMemoryBytes = int64_t{1} << 36;
 
@@ -24,7 +24,7 @@ absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int /*card*
   }
   CHECK(config.device() == NnWorkerConfig::HOST) << NnWorkerConfig::Device_Name(config.device());
   HostDeviceOptions options;
-  // No kernel adds by atomics, so threads change no bits.
+  // No kernel adds with atomics, so the number of threads changes no bits.
   options.threads = config.compute_threads();
   options.memory_bytes = kMemoryBytes;
   return JobDevice{NewHostDevice(options), NewKernelProducts()};

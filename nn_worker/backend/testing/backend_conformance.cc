@@ -94,8 +94,8 @@ TEST_P(BackendConformance, ActivationsAreTheReferences) {
       backend_->Activate(activation, x, y);
       reference_->Activate(activation, Reference(x), want);
       ExpectNear(y, want, 1e-6);
-      // Both gradients are made from one y, or the difference of the forward results would count
-      // twice.
+      // Both gradients are made from the same y. Otherwise the difference between the forward
+      // results would count twice.
       const Tensor dy = Random(133, 19, 2);
       const GradientTarget dx = {Random(133, 19, 3), add};
       const GradientTarget want_dx = {Reference(dx.tensor), add};
@@ -165,8 +165,8 @@ TEST_P(HalfConformance, FillsAndBiasesAreTheReferences) {
 
 TEST_P(BackendConformance, RowSumOfManyInputs) {
   const Tensor block = Random(150, 10, 1, 16);
-  // Neighbouring columns of the same rows may be taken in one loop (the CPU backend joins them);
-  // here are some that may be joined, one after a gap, and one of other memory.
+  // Neighbouring columns of the same rows may be taken in one loop (the CPU backend joins them).
+  // Some of these inputs may be joined, one comes after a gap, and one is in other memory.
   const std::vector<Tensor> xs = {block.Columns(0, 1), block.Columns(1, 1), block.Columns(4, 3),
                                   Random(150, 2, 2)};
   const Tensor y = New(150, 1), want = NewReference(150, 1);
@@ -339,7 +339,8 @@ TEST_P(BackendConformance, DropoutIsAFunctionOfTheSample) {
   backend_->Dropout(x, mask, 0.3f, y, /*add=*/false);
   reference_->Dropout(Reference(x), mask, 0.3f, want, /*add=*/false);
   ExpectNear(y, want, 0);
-  // The samples from 1200 on, as another rank may have them: the same mask as in the whole batch.
+  // The samples from 1200 on, as another rank may have them. Their mask must be that of the whole
+  // batch.
   backend_->Dropout(x.Rows(200, 57), NewDropoutMask(backend_.get(), 99, {3, 1200}), 0.3f, tail,
                     /*add=*/false);
   EXPECT_EQ(Values(tail), Values(y.Rows(200, 57)));

@@ -23,7 +23,7 @@ namespace satrap {
 
 using BackendFactory = std::function<absl::StatusOr<std::unique_ptr<Backend>>()>;
 
-// The ids of a feature; without offsets, one id a sample.
+// The ids of a feature; without offsets, one id per sample.
 struct HostIds {
   std::vector<uint32_t> rows, offsets;
   std::vector<float> weights;
@@ -38,7 +38,7 @@ class BackendConformance : public testing::TestWithParam<BackendFactory> {
   // Checks that nothing was written between the rows of what New has made.
   void TearDown() override;
 
-  // Memory of the backend under test. A `stride` of 0 stands for `cols`.
+  // Memory of the backend under test. A `stride` of 0 means `cols`.
   Tensor New(int64_t rows, int64_t cols, int64_t stride = 0, DType dtype = DType::kF32);
   // Values in [-1, 1), the same for the same salt.
   Tensor Random(int64_t rows, int64_t cols, int salt, int64_t stride = 0);
@@ -82,7 +82,7 @@ class BackendConformance : public testing::TestWithParam<BackendFactory> {
 };
 
 // Suites like BackendConformance: for prepared layers (linear_operations.h), for
-// interaction_operations.h and for loss_operations.h. They are apart so that a test of a slow
+// interaction_operations.h and for loss_operations.h. They are separate so that a test of a slow
 // backend can be divided.
 class LinearConformance : public BackendConformance {};
 class InteractionConformance : public BackendConformance {};

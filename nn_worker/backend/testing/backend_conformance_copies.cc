@@ -26,9 +26,9 @@ std::vector<uint8_t> GapBytes(const Tensor& gaps, size_t n) {
 }  // namespace
 
 Tensor BackendConformance::New(int64_t rows, int64_t cols, int64_t stride, DType dtype) {
-  // A stride beyond the columns stands for a view into wider rows, as layers pass to each other;
-  // the tests give most operations some. What lies between the rows is NaN, so that a result which
-  // depends on it is seen, and must stay so.
+  // A stride larger than the columns makes the tensor a view into wider rows, as layers pass to
+  // each other; the tests give most operations some of these. The values between the rows are NaN
+  // and must stay NaN, so that a result which depends on them is noticed.
   const auto tensor = AllocateTensor(backend_.get(), dtype, rows, cols, stride);
   CHECK_OK(tensor.status());
   Tensor gaps = *tensor;

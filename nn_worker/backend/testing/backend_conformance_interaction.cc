@@ -57,7 +57,7 @@ TEST_P(InteractionConformance, TransposeByHand) {
   const Tensor x = Of({{1, 2, 3, 4, 5, 6}}), y = Of({{9, 9, 9, 9, 9, 9}});
   backend_->Transpose(x, 3, y, /*add=*/false);
   EXPECT_EQ(Values(y), (std::vector<float>{1, 4, 2, 5, 3, 6}));
-  // With the other width it is undone.
+  // Transposing with the other width undoes it.
   const Tensor back = Of({{1, 1, 1, 1, 1, 1}});
   backend_->Transpose(y, 2, back, /*add=*/true);
   EXPECT_EQ(Values(back), (std::vector<float>{2, 3, 4, 5, 6, 7}));
@@ -172,7 +172,7 @@ TEST_P(InteractionConformance, GradientsOfVectorsThatOverlapAreSummed) {
   }
 }
 
-// Another number of ranks must not change a sample's scores.
+// A sample's scores must not change with the number of ranks.
 TEST_P(InteractionConformance, PairDotsOfARowDoNotDependOnTheOthers) {
   const std::vector<Tensor> xs = {Random(50, 42, 1), Random(50, 42, 2)};
   const std::vector<PairTerm> terms = AllPairs(2, 21);
@@ -205,7 +205,7 @@ TEST_P(InteractionConformance, BiInteractionIsTheReferences) {
 }
 
 TEST_P(InteractionConformance, SoftmaxByHand) {
-  // Values that overflow exp; and the NaN of one group, which the other must not see.
+  // Some values overflow exp, and one group has a NaN, which the other group must not see.
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Tensor x = Of({{1000, 1000, -1000, -1000}, {0, nan, 0, 0}}), y = New(2, 4);
   backend_->Softmax(x, 2, y);
@@ -266,7 +266,7 @@ TEST_P(InteractionConformance, NormalizeByHand) {
   EXPECT_EQ(Values(y), (std::vector<float>{.6f, .8f, 0, 0}));
   EXPECT_EQ(Values(inverse)[0], .2f);
   backend_->Normalize(Normalization::kLayer, x, 4, 0.1875f, y, New(1, 1));
-  // Mean 1.75, variance 3.1875: the root of 3.375 divides.
+  // The mean is 1.75 and the variance 3.1875. With epsilon, the divisor is the root of 3.375.
   EXPECT_NEAR(Values(y)[0], 1.25 / std::sqrt(3.375), 1e-6);
 }
 

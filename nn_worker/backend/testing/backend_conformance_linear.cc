@@ -113,8 +113,8 @@ TEST_P(LinearConformance, ALayerMayHaveNoInputGradientAndNoneAtAll) {
   }
 }
 
-// The gradient may pass the ReLU of the layer before in the product of the layer after. `add`:
-// others have read the same values and have left their gradients.
+// The gradient may pass the ReLU of one layer in the product of the layer after it. With `add`,
+// other readers of the same values have already left their gradients.
 TEST_P(LinearConformance, TheLastReaderOfAReluMayTakeItsGradientAlong) {
   for (const auto& [in, hidden, out] : {std::tuple(24, 40, 16), {9, 130, 8}, {16, 32, 3}}) {
     constexpr int64_t kMost = 70;

@@ -73,7 +73,7 @@ TEST_P(LossConformance, SquaredErrorOfManyRows) {
 }
 
 TEST_P(LossConformance, PairwiseLogisticByHand) {
-  // 200 apart: an exponential as written in textbooks is infinite in f32.
+  // Some scores are 200 apart: an exponential as written in textbooks is infinite in f32.
   const Tensor scores = Of({{1}, {1}, {-200}, {200}, {7}});
   const Tensor pairs = New(3, 2, 0, DType::kU32);
   CopyIn(backend_.get(), std::vector<uint32_t>{0, 1, 3, 2, 2, 3}, pairs);

@@ -77,7 +77,8 @@ TEST_P(BackendConformance, BuffersCanLieInPinnedMemory) {
   EXPECT_EQ(Values(x)[15], 8);
 }
 
-// In, computed with, and out again, with no Sync: each queue waits for the one before it.
+// Values are copied in, computed with and copied out again without a Sync: each queue waits for the
+// one before it.
 TEST_P(BackendConformance, QueuesRunInTheOrderThatEventsGiveThem) {
   const Tensor x = New(2, 3), y = New(2, 3);
   const absl::Span<uint8_t> in = Pinned(backend_.get(), 24), out = Pinned(backend_.get(), 24);
@@ -135,7 +136,7 @@ TEST_P(BackendConformance, AWaitKeepsThePointThatItWasMadeFor) {
   backend_->Copy(x, y, /*add=*/true);
   const auto added = NewEvent(backend_.get());
   backend_->Record(DeviceQueue::kOperations, added.get());
-  // Ordered after the operation, or it might overwrite x too soon.
+  // The copy is ordered after the operation, or it might overwrite x too soon.
   backend_->WaitFor(DeviceQueue::kCopiesIn, added.get());
   backend_->StartCopyIn(two, x);
   backend_->Record(DeviceQueue::kCopiesIn, event.get());

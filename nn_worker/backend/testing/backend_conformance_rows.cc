@@ -51,7 +51,8 @@ FeatureExchange BackendConformance::Reference(FeatureExchange feature) {
 
 namespace {
 
-// Ids of `samples` samples: with offsets 0 to 4 each, and some rows in many samples.
+// Ids of `samples` samples. With offsets a sample has 0 to 4 ids, and some rows are in many
+// samples.
 HostIds RandomIds(int64_t samples, uint32_t num_rows, bool lists, bool weights, uint64_t salt) {
   SplitMix64 random(salt);
   HostIds ids;
@@ -74,8 +75,8 @@ TEST_P(BackendConformance, GatherAndScatterAreTheReferences) {
   for (const RowPooling pooling : kPoolings) {
     for (const bool lists : {false, true}) {
       for (const bool weights : {false, true}) {
-        // Two features of one table; a segment each takes column 0 and columns 2 to 12, so that one
-        // column is not read.
+        // Two features of one table. Each has one segment for column 0 and one for columns 2 to 12,
+        // so that column 1 is not read.
         const Tensor rows = Random(kRows, kWidth, 1);
         std::vector<HostIds> ids;
         std::vector<FeatureExchange> gather, scatter;
@@ -120,7 +121,7 @@ TEST_P(BackendConformance, GatherAndScatterAreTheReferences) {
 
 TEST_P(BackendConformance, PoolingByHand) {
   const Tensor rows = Of({{1, 10}, {2, 20}, {4, 40}});
-  // Samples with two ids, with one twice, and with none.
+  // The samples have two ids, the same id twice, and none.
   HostIds ids;
   ids.rows = {0, 2, 1, 1};
   ids.offsets = {0, 2, 4, 4};
@@ -199,7 +200,7 @@ TEST_P(BackendConformance, OneRowASampleIsACopyOfItsColumns) {
   }
   EXPECT_EQ(Values(gradients.Columns(0, 1)), std::vector<float>(700, 0)) << "not read, no gradient";
 
-  // Where every column is read there is nothing to clear.
+  // Every column is read here, so there is nothing to clear.
   feature.segments = {{0, 4, New(700, 4)}, {4, 5, New(700, 5, 8)}};
   backend_->GatherRows({feature});
   backend_->ScatterGradients({feature}, {}, gradients);

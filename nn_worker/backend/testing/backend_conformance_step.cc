@@ -135,8 +135,8 @@ Tensor Decided(Backend* backend, const StepPlan& plan, const Sums& sums) {
   return control;
 }
 
-// A range with its state and its average. One serves all rules: each allocation makes the waits of
-// some backends longer.
+// A range with its state and its average. One range serves all rules, because each allocation makes
+// the waits of some backends longer.
 struct Update {
   Tensor w, average;
   std::vector<Tensor> states;  // kMaxOptimizerStates
@@ -208,7 +208,7 @@ TEST_P(BackendConformance, AnOptimizerStepReachesAllOfALongRange) {
   }
 }
 
-// The ranges of a network's parameters begin anywhere in its flat buffer that a cache line does.
+// The ranges of a network's parameters can begin at any cache line of its flat buffer.
 TEST_P(BackendConformance, AnOptimizerStepChangesItsRangeAlone) {
   const Tensor w = Random(1, 96, 1), gradient = Random(1, 96, 2);
   const std::vector<float> before = Values(w);

@@ -40,8 +40,8 @@ class HalfConformance : public BackendConformance {
   static std::vector<Tensor> Wants(const std::vector<Twin>& twins);
 };
 
-// As HalfConformance, for prepared linear layers; apart, so that a test of a slow backend can be
-// divided.
+// As HalfConformance, for prepared linear layers. It is a suite of its own, so that the test of a
+// slow backend can be divided.
 class HalfLinearConformance : public HalfConformance {};
 
 }  // namespace satrap

@@ -1,6 +1,6 @@
-// DeviceBackend on HostDevice with the plans of a library, for which a kernel planner stands in
-// (nn_worker/products/kernel_planner.h): what a network on a card goes through, for tests on the
-// CPU.
+// DeviceBackend on HostDevice with the plans of a library, which a kernel planner replaces
+// (nn_worker/products/kernel_planner.h). So tests on the CPU take the same path as a network on a
+// card.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_PLANNED_HOST_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_PLANNED_HOST_BACKEND_H_

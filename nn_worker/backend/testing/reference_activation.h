@@ -23,7 +23,8 @@ inline double Apply(Activation activation, double x) {
   return x;
 }
 
-// f'(x) from y = f(x), and not from x: of a layer only the outputs are kept for the backward pass.
+// f'(x), computed from y = f(x) and not from x, because the backward pass has only a layer's
+// outputs.
 inline double Slope(Activation activation, double y) {
   switch (activation) {
     case Activation::kLinear:

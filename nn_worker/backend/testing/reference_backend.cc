@@ -36,7 +36,7 @@ class ReferenceBackend final : public ReferenceLossBackend {
  public:
   absl::StatusOr<void*> Allocate(int64_t bytes) override {
     MutexLock lock(&allocations_mutex_);
-    // 64 bytes more than asked for, to begin at a multiple of 64.
+    // Takes 64 bytes more than asked for, so that the memory can begin at a multiple of 64.
     allocations_.emplace_back(new std::vector<double>((bytes + 71) / 8, 0.0));
     void* data = allocations_.back()->data();
     size_t space = allocations_.back()->size() * sizeof(double);
@@ -178,7 +178,8 @@ class ReferenceBackend final : public ReferenceLossBackend {
       for (int64_t p = 0; p < length; ++p) {
         const double value = FloatsOf(x, i)[p * y.cols + c];
         sum += value;
-        // A NaN must win, so that the finite check sees it; it compares false with everything.
+        // A NaN must win, so that the finite check sees it. It needs a test of its own, because
+        // every comparison with NaN is false.
         if (std::isnan(value) || value > largest) largest = value;
       }
       if (pooling == SequencePooling::kMean) sum /= std::max<int64_t>(1, length);
@@ -194,7 +195,8 @@ class ReferenceBackend final : public ReferenceLossBackend {
       const int64_t c = at % y.cols;
       double share = position < length ? 1 : 0;
       if (pooling == SequencePooling::kMean) share /= std::max<int64_t>(1, length);
-      // To one position only, the first that attains the maximum: it occurs once in y.
+      // The gradient goes to one position only, the first that attains the maximum, because the
+      // maximum occurs once in y.
       if (pooling == SequencePooling::kMax) {
         for (int64_t p = 0; p < position; ++p) {
           if (FloatsOf(x, i)[p * y.cols + c] == FloatsOf(y, i)[c]) share = 0;
@@ -291,7 +293,8 @@ class ReferenceBackend final : public ReferenceLossBackend {
           } else {
             const auto [begin, end] = IdsOf(f, i);
             for (int64_t j = begin; j < end; ++j) {
-              // The position of a sequence that this value is of takes one id only.
+              // In a sequence this value belongs to one position, and only the id at that position
+              // counts.
               if (f.pooling == RowPooling::kNone && j - begin != at / segment.width) continue;
               if (ShareOf(f, i, j) == 0) continue;
               sum += ShareOf(f, i, j) * FloatsOf(f.rows, UintsOf(f.ids)[j])[column];
@@ -316,7 +319,7 @@ class ReferenceBackend final : public ReferenceLossBackend {
       }
       return;
     }
-    // Which feature, sample and id each number of the inverse stands for.
+    // The feature, sample and id that a number of the inverse refers to.
     struct Place {
       const FeatureExchange* feature;
       int64_t sample, id;

@@ -88,7 +88,7 @@ void ReferenceLossBackend::SoftmaxCrossEntropy(Tensor control, Tensor logits, Te
 void ReferenceLossBackend::CandidateLoss(Tensor control, const CandidateLossArgs& args) {
   const double gradient_scale = ControlOf(control)->gradient_scale;
   DoublesOf(args.sums)[0] = DoublesOf(args.sums)[1] = 0;
-  // No label is read; the first score is passed instead of one.
+  // This loss reads no label; the first score is passed instead of one.
   ForSamples(
       args.scores, args.weights, args.mask, args.dscores, [&](int64_t i, double weight, double) {
         const int64_t positive = args.positives_on_diagonal ? i : 0;

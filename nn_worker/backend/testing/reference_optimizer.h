@@ -17,8 +17,8 @@ namespace satrap::reference {
 void OptimizerStep(const StepControl& control, const OptimizerRule& rule, const Tensor& gradient,
                    const Tensor& w, absl::Span<const Tensor> states);
 
-// One rule at least of every kind, and of every form that a kind has; some with all the settings
-// that every kind has.
+// At least one rule of every kind, and of every form that a kind has. Some rules use all the
+// settings that are common to all kinds.
 std::vector<OptimizerRule> RulesOfEveryKind();
 
 }  // namespace satrap::reference

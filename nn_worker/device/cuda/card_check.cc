@@ -25,7 +25,7 @@ absl::Status CheckCard(const CardAnswers& answers) {
   if (answers.driver_version == 0) {
     return Refused(answers, "this machine has no NVIDIA driver; install 580 or later");
   }
-  // Within a major version every driver runs every program.
+  // Every driver runs every program of the same major version.
   if (answers.driver_version / 1000 < answers.program_version / 1000) {
     return Refused(answers, "the NVIDIA driver is too old; install 580 or later");
   }

@@ -23,8 +23,8 @@ namespace satrap {
 
 inline constexpr char kCublasLtLibrary[] = "libcublasLt.so.13";
 
-// For card `card`; its plans run on streams of a CudaDevice. UNIMPLEMENTED in a build without CUDA;
-// FAILED_PRECONDITION if the library is missing or finds no card.
+// Makes a planner for card `card`; its plans run on streams of a CudaDevice. UNIMPLEMENTED in a
+// build without CUDA; FAILED_PRECONDITION if the library is missing or finds no card.
 absl::StatusOr<std::unique_ptr<ProductPlanner>> NewCublasLtPlanner(
     int card, const std::string& library = kCublasLtLibrary);
 

@@ -127,7 +127,8 @@ double SumAt(const ProductSpec& spec, int64_t terms, const std::vector<float>& a
   return sum;
 }
 
-// Sums of `terms` random products, which may differ only by rounding, differ by less than this.
+// If two sums of `terms` random products may differ only by rounding, they differ by less than
+// this.
 double Tolerance(ProductPrecision precision, int64_t terms) {
   const double unit = precision == ProductPrecision::kTf32 ? 0x1p-10 : 0x1p-21;
   return unit * std::sqrt(static_cast<double>(terms)) * 8;
@@ -206,7 +207,8 @@ TEST_P(CublasLtPlanTest, AddGoesOnWithWhatIsThere) {
   EXPECT_NEAR(Get(buffers.c, 16 * 32)[33], 100 + SumAt(spec, 64, a, b, 1, 1), 1e-2);
 }
 
-// If the library refuses a fusion, the test is skipped with its name: own kernels do it then.
+// If the library refuses a fusion, the test is skipped and its message names the fusion: own
+// kernels do the work then.
 TEST_P(CublasLtPlanTest, BiasAndReluAreFusedWhereTheLibraryCan) {
   for (const ProductEpilogue epilogue : {ProductEpilogue::kBias, ProductEpilogue::kBiasRelu}) {
     ProductSpec spec = Square(64, 32, 16, GetParam());

@@ -36,8 +36,8 @@ class Card {
   // CUDA's calls apply to the card that the calling thread has chosen last.
   void Choose() { Keep(cudaSetDevice(number_), "choosing the card"); }
 
-  // Keeps the first error. A broken contract fails a CHECK, unless the card has failed before: then
-  // calls that are right get such errors, too.
+  // Keeps the first error. An error because of a broken contract fails a CHECK, unless the card has
+  // failed before: then correct calls get such errors, too.
   void Keep(cudaError_t error, absl::string_view operation) {
     if (error == cudaSuccess) return;
     MutexLock lock(&mutex_);

@@ -1,8 +1,8 @@
 // A BlockRunner runs the blocks of kernels in the thread that calls it, one block at a time. The
 // threads of a block are fibers: one runs until it waits for others (a barrier, a shuffle) or
-// threads of a block are fibers: one runs until it waits for others (a barrier, a shuffle) or
 // leaves the kernel, then the next one does. All lanes of a warp run as far as they can before the
 // next warp begins. ExecutionOrder gives the order, with another permutation of it after each
+// barrier.
 //
 // Fails a CHECK, with kernel, block, thread and the line in the kernel's source, when
 //   - a thread leaves the kernel while others wait at a barrier,

@@ -118,8 +118,8 @@ TEST(HostDeviceTest, AMissingEventIsFoundByOneOfTheOrders) {
   EXPECT_GT(wrong_back, 0);
 }
 
-// A wait is for the record that was the last one when it began, even if a later record of the same
-// event is reached first.
+// A wait is for the record that was the event's last one when the wait began, even if a later
+// record of the same event is reached first.
 TEST(HostDeviceTest, AWaitIsForTheRecordThatWasLastWhenItBegan) {
   for (const HostDeviceOptions& options : EveryOrder()) {
     TestDevice device(options);
@@ -132,7 +132,7 @@ TEST(HostDeviceTest, AWaitIsForTheRecordThatWasLastWhenItBegan) {
     device.stream()->Record(event.get());
     waiting->WaitFor(event.get());
     other->Record(event.get());
-    // 1 is added first, and then doubled. The other way round gives 3.
+    // 1 is added first, and then the value is doubled. The other order would give 3.
     Launch<DoubleKernel>(waiting.get(), {1}, {1}, 0, x);
     const auto doubled = device.device()->NewEvent().value();
     waiting->Record(doubled.get());
@@ -181,7 +181,8 @@ TEST(HostDeviceTest, ThreadsOfTheHostShareADevice) {
       stream->CopyOut(x->data(), values, 4000);
       stream->Record(event.get());
       if (WaitForEvent(event.get(), kTestTimeoutMs, Never).ok() && values[999] == 1000) ++right;
-      // Memory is freed when nothing is enqueued on the device: here, when all threads have waited.
+      // Memory may be freed only when nothing is enqueued on the device: here, when all threads
+      // have waited.
       ++waited;
       while (waited.load() < 4) std::this_thread::yield();
     });

@@ -1,8 +1,8 @@
-// The order in which the host's device runs what a card runs in no order: blocks, warps, the lanes
-// of a warp, and operations of different streams. A result that differs between two orders depends
-// on an order that no card promises: a barrier or an event is missing. One order alone does not
-// show it: with warps run forward, a warp that reads too early what an earlier warp wrote still
-// reads the right value.
+// The order in which the host's device runs things that a card runs in no particular order: blocks,
+// warps, the lanes of a warp, and operations of different streams. A result that differs between
+// two orders depends on an order that no card promises: a barrier or an event is missing. One order
+// alone does not show it: with warps run forward, a warp that reads too early what an earlier warp
+// wrote still reads the right value.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_HOST_EXECUTION_ORDER_H_
 #define SATRAP_NN_WORKER_DEVICE_HOST_EXECUTION_ORDER_H_

@@ -28,9 +28,9 @@ bool IsWrite(const void* context) {
 // The fault comes from the thread itself, in a plain access to device memory: it holds no lock of
 // the allocator, so a message may be composed here.
 void OnFault(int signal, siginfo_t* info, void* context) {
-  // Sent by a process, and not by an access: no instruction faults again, so the signal is sent
-  // again. It is blocked until this handler returns, and then the one that was there before gets
-  // it.
+  // The signal was sent by a process and not caused by an access. No instruction will fault again,
+  // so the signal is raised again. It is blocked until this handler returns; then the handler that
+  // was there before gets it.
   if (info->si_code <= 0) {
     sigaction(signal, &handler_before, nullptr);
     raise(signal);
@@ -54,7 +54,8 @@ void OnFault(int signal, siginfo_t* info, void* context) {
     CHECK(host_uses_copies) << "the host" << access
                             << " of the device; use CopyIn and CopyOut (device_stream.h)";
   }
-  // The same instruction faults again, and the handler that was there before gets it.
+  // After this the same instruction faults again, and the handler that was there before gets the
+  // signal.
   sigaction(signal, &handler_before, nullptr);
 }
 

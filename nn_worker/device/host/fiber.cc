@@ -48,11 +48,11 @@ SatrapStartFiber:
 namespace satrap::host {
 namespace {
 
-// The closed pages below each stack: more than the largest frame of a function, which could reach
-// beyond fewer pages without touching them.
+// The guard pages below each stack. They are larger than the largest frame of a function, which
+// could otherwise reach beyond them without touching them.
 constexpr size_t kGuardBytes = 64 * 1024;
-// Kernels need little; the message of a failed check and a sanitizer's frames need most of it.
-// Pages that are never touched cost nothing.
+// Kernels need little of the stack. The message of a failed check and a sanitizer's frames need
+// most of it. Pages that are never touched cost nothing.
 constexpr size_t kStackBytes = 128 * 1024;
 
 }  // namespace
@@ -81,8 +81,8 @@ Fiber::Fiber(void (*body)(void* argument), void* argument)
 
 Fiber::~Fiber() {
   if (tsan_fiber_ != nullptr) __tsan_destroy_fiber(tsan_fiber_);
-  // Frames that were left on the stack are poisoned, and without this whatever is mapped here next
-  // would be poisoned too.
+  // Frames that were left on the stack are poisoned. Without this, whatever is mapped here next
+  // would be poisoned, too.
   if (__asan_unpoison_memory_region != nullptr) {
     __asan_unpoison_memory_region(stack_, kGuardBytes + kStackBytes);
   }

@@ -63,8 +63,8 @@ TEST(FiberTest, ManyFibersComeAndGo) {
   }
 }
 
-// Each frame touches only its lowest byte: four of them reach 32 KiB beyond a stack. Not inlined,
-// because one frame for several calls would reach over the guard.
+// Each frame touches only its lowest byte, so four frames reach 32 KiB beyond a stack. The function
+// is not inlined, because one frame for several calls would reach over the guard.
 [[gnu::noinline]] int Deep(int depth) {
   volatile char frame[40 * 1024];
   frame[0] = static_cast<char>(depth);
@@ -85,7 +85,7 @@ void Dive(void* argument) {
 TEST(FiberDeathTest, AnOverflowOfTheStackIsAFault) {
   Diver diver{1, nullptr}, below{1, nullptr};
   diver.fiber = std::make_unique<Fiber>(&Dive, &diver);
-  // Without a guard that is large enough, the first one would reach into this one's stack.
+  // Without a guard that is large enough, the first fiber would reach into the stack of this one.
   below.fiber = std::make_unique<Fiber>(&Dive, &below);
   const auto died_of_the_fault = [](int status) {
     return (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) ||

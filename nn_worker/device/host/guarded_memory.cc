@@ -56,7 +56,8 @@ GuardedMemory::~GuardedMemory() {
 void* GuardedMemory::Allocate(int64_t bytes) {
   const int64_t rounded = RoundUp(std::max<int64_t>(bytes, 1), kAlignment);
   const int64_t page_bytes = RoundUp(rounded + kGuardBytes, kPageBytes);
-  // One closed page before it; the next allocation's follows it.
+  // One closed page lies before the allocation. After it comes the closed page of the next
+  // allocation.
   if (used_bytes_ + rounded > capacity_bytes_ ||
       begin_ + kReservedBytes - next_ < page_bytes + 2 * kPageBytes) {
     return nullptr;
@@ -97,7 +98,7 @@ void GuardedMemory::Free(void* data) {
 bool GuardedMemory::Open(const void* p) {
   const char* const at = static_cast<const char*>(p);
   auto found = allocations_.upper_bound(at);
-  // Its pages begin before its data.
+  // The pages of an allocation begin before its data.
   if (found == allocations_.end() || at < found->second.pages) {
     if (found == allocations_.begin()) return false;
     --found;
@@ -153,7 +154,7 @@ std::string GuardedMemory::Describe(const void* p) const {
     if (offset < allocation.bytes) {
       return absl::StrCat("byte ", offset, " of ", kind, allocation.bytes, " bytes");
     }
-    // A closed page that lies nearer to the allocation after it is reported with that one.
+    // An address in a closed page between two allocations is reported with the nearer one.
     if (next == allocations_.end() || offset - allocation.bytes < next->first - at) {
       return absl::StrCat(offset - allocation.bytes, " bytes past the end of ", kind,
                           allocation.bytes, " bytes");

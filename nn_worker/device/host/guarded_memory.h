@@ -1,6 +1,6 @@
 // The "device" memory of the host's device: a range of addresses of its own, closed to every
 // access. A copy opens its allocation by Open. A kernel opens one by its first access, which faults
-// (fault_report.h), because the arguments of a kernel do not tell what it will touch, and opening
+// (fault_report.h), because the arguments of a kernel do not show what it will touch, and opening
 // and closing every allocation took nine tenths of the time of tests.
 //
 // An allocation lies between pages that stay closed. It ends where a page ends, except for up to 63

@@ -107,8 +107,8 @@ class HostDevice final : public Device {
 
  private:
   void Enqueue(Queue* queue, std::function<void()> run) REQUIRES(mutex_);
-  // Runs operations while `wanted`, at most `limit`; device memory that they open stays so until
-  // the last has run.
+  // Runs operations as long as `wanted` returns true, at most `limit` of them. Device memory that
+  // they open stays open until the last has run.
   void RunWhile(int64_t limit, const std::function<bool()>& wanted) REQUIRES(mutex_);
   Queue* ChooseQueue() REQUIRES(mutex_);
   void RunKernel(const StoredLaunch& stored) REQUIRES(mutex_);
@@ -294,7 +294,7 @@ void HostDevice::CheckNotCaptured(const Queue* queue, const char* call) const {
   CHECK(queue != capturing_) << call << " cannot be captured";
 }
 
-// Other threads may make these calls.
+// Threads other than the one that captures may make these calls.
 void HostDevice::CheckNotCapturing(const char* call) const {
   CHECK(capturing_ == nullptr || capturing_thread_ != std::this_thread::get_id())
       << call << " while the same thread captures a stream: a card refuses it";

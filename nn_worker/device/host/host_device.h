@@ -1,5 +1,6 @@
 // A Device that runs kernels and copies on the CPU, to find what is wrong with them before a card
-// runs them, and to run everything without one. What it shows and what it cannot: docs/gpu.md.
+// runs them, and to run everything without one. docs/gpu.md says what it shows and what it cannot
+// show.
 //
 // An operation runs as late as the contract of device_stream.h allows: while an event is polled, a
 // stream is destroyed, or too many operations are enqueued. They then run in the caller's thread,

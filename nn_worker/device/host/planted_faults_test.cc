@@ -19,7 +19,7 @@
 namespace satrap {
 namespace {
 
-// Under AddressSanitizer that reports an access to a guard first.
+// AddressSanitizer, if the program has it, is the first to report an access to a guard.
 constexpr char kGuardWrite[] = "wrote past the end|AddressSanitizer";
 
 // A death test's fork has only one thread, so its device has one, too, and is made in the fork.
@@ -248,8 +248,8 @@ TEST(PlantedFaultTest, ABlockDoesNotSeeTheSharedMemoryOfTheBlockBefore) {
   }
 }
 
-// Warp 1 hands a value to warp 0. Without the barrier only an order that runs warp 1 first is
-// right: the orders differ, which is how the fault shows.
+// Warp 1 hands a value to warp 0. Without the barrier, only an order that runs warp 1 first gives
+// the right value. So the orders differ, which shows the fault.
 template <int kWriter>
 SATRAP_KERNEL void HandOverKernel(float* y) {
   SHARED_ARRAY(float, value, [1]);
@@ -271,7 +271,7 @@ std::vector<bool> Finds() {
 
 TEST(PlantedFaultTest, OneOrderAloneMissesADeletedBarrier) {
   const auto later = Finds<HandOverKernel<1>>(), earlier = Finds<HandOverKernel<0>>();
-  // EveryOrder begins with forward and reverse.
+  // The list of EveryOrder begins with forward and reverse.
   EXPECT_TRUE(later[0]);
   EXPECT_FALSE(later[1]);
   EXPECT_FALSE(earlier[0]);

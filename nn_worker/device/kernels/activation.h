@@ -12,7 +12,7 @@ namespace satrap {
 // y = f(x + bias). y may be x. bias: [cols]; null: none
 void BiasActivate(DeviceStream* stream, ConstValues x, const float* bias, Activation activation,
                   Values y);
-// dx = dy f'(x), from y = f(x); or dx += with `add`. dx may be dy.
+// dx = dy f'(x), from y = f(x); with `add`, dx += dy f'(x). dx may be dy.
 void ActivateGrad(DeviceStream* stream, Activation activation, ConstValues y, ConstValues dy,
                   Values dx, bool add);
 

@@ -15,14 +15,14 @@ constexpr int64_t kMaxGridY = 65535;
 
 int64_t PiecesOf(int64_t rows) { return (rows + kBatchNormRows - 1) / kBatchNormRows; }
 
-// partials[piece] = [the sums of `first` | of `second`] over the rows of a piece; pair(r, c) gives
-// a value for each.
+// partials[piece] = [the sums of `first` | the sums of `second`] over the rows of a piece, where
+// pair(r, c) gives both values.
 struct Two {
   double first, second;
 };
 template <typename Pair>
 SATRAP_DEVICE void SumPairs(int64_t rows, int64_t cols, double* partials, Pair pair) {
-  // One more column than there are, so that the lanes of a warp hit different banks.
+  // One column more than is used, so that the lanes of a warp hit different banks.
   SHARED_ARRAY(double, first, [kRowsAtOnce][kCols + 1]);
   SHARED_ARRAY(double, second, [kRowsAtOnce][kCols + 1]);
   const int tx = static_cast<int>(ThreadIndex().x), ty = static_cast<int>(ThreadIndex().y);
@@ -80,7 +80,7 @@ SATRAP_KERNEL void AddPiecesKernel(const double* partials, int64_t pieces, int64
   }
 }
 
-// The number of samples; 1 if there are none: their sums are 0 anyway.
+// The number of samples; 1 if there are none, because the sums are then 0 anyway.
 SATRAP_DEVICE double CountOf(const double* sums, int64_t cols) {
   return sums[2 * cols] < 1 ? 1 : sums[2 * cols];
 }

@@ -6,8 +6,8 @@
 namespace satrap {
 namespace {
 
-// Run by one thread, because it is only a few numbers once a step. It works on a copy, which the
-// compiler keeps in registers.
+// One thread runs this, because it handles only a few numbers once a step. It works on a copy,
+// which the compiler keeps in registers.
 SATRAP_KERNEL void DecideStepKernel(StepPlan plan, const float* sums, StepControl* control) {
   StepControl step = *control;
   DecideStepBySums(plan, sums, &step);

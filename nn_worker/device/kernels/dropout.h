@@ -11,7 +11,7 @@
 
 namespace satrap {
 
-// y = x * keep / (1 - rate), or y += with `add`. keep[i, c] is a function of
+// y = x * keep / (1 - rate); with `add`, this is added to y. keep[i, c] is a function of
 // (RandomBits(seed, pass->step), pass->first_sample + i, c). `pass` is in device memory, and is
 // read when the kernel runs. REQUIRES: 0 <= rate < 1
 void DropOut(DeviceStream* stream, ConstValues x, uint64_t seed, const PassNumbers* pass,

@@ -12,7 +12,8 @@
 
 namespace satrap {
 
-// Several times what the largest card runs at once. A thread takes more than one group beyond that.
+// Several times as many blocks as the largest card runs at once. With more groups than these blocks
+// have threads, a thread takes several groups.
 inline constexpr int64_t kMaxElementwiseBlocks = 4096;
 inline constexpr int64_t kElementwiseThreads = 256;
 
@@ -20,7 +21,8 @@ struct ElementwiseShape {
   Dim3 grid, block;
 };
 
-// For ForEachGroup over `rows` x `groups`. REQUIRES: both > 0, since no card runs an empty grid
+// The launch for ForEachGroup over `rows` x `groups`. REQUIRES: both > 0, since no card runs an
+// empty grid
 inline ElementwiseShape ShapeOf(int64_t rows, int64_t groups,
                                 int64_t max_blocks = kMaxElementwiseBlocks) {
   int64_t x = 1;

@@ -14,8 +14,8 @@ constexpr uint32_t kSamplesAtOnce = 32;
 constexpr int64_t kMaxBlocks = 2048;
 constexpr int kMaxGridY = 65535;
 
-// Value `out` and those after it = scale times the weighted sum of the rows of ids [begin, end),
-// from column c on.
+// Writes value `out` and those after it: scale times the weighted sum of the rows of ids [begin,
+// end), from column c on.
 SATRAP_DEVICE void PoolGroup(const GatherTarget& target, uint32_t begin, uint32_t end, float scale,
                              int32_t c, int64_t out) {
   const int64_t left = target.width - c;

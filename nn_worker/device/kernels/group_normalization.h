@@ -18,7 +18,7 @@ namespace satrap {
 
 // y = exp(x - max) / sum exp(x - max).   x, y: (n, cols). A NaN makes its group NaN.
 void SoftmaxGroups(DeviceStream* stream, ConstValues x, int64_t width, Values y);
-// dx = y * (dy - sum (dy * y)), or dx += with `add`. dx may be dy.
+// dx = y * (dy - sum (dy * y)); with `add`, this is added to dx. dx may be dy.
 void SoftmaxGroupsGrad(DeviceStream* stream, ConstValues y, ConstValues dy, int64_t width,
                        Values dx, bool add);
 
@@ -28,7 +28,7 @@ void SoftmaxGroupsGrad(DeviceStream* stream, ConstValues y, ConstValues dy, int6
 void NormalizeGroups(DeviceStream* stream, bool centred, ConstValues x, int64_t width,
                      float epsilon, Values y, Values inverse);
 // dx = inverse * (dy - mean dy - y mean (dy * y)) with `centred`, otherwise
-// inverse * (dy - y sum (dy * y)); or dx += with `add`. dx may be dy.
+// inverse * (dy - y sum (dy * y)); with `add`, this is added to dx. dx may be dy.
 void NormalizeGroupsGrad(DeviceStream* stream, bool centred, ConstValues y, ConstValues inverse,
                          ConstValues dy, int64_t width, Values dx, bool add);
 

@@ -68,7 +68,7 @@ SATRAP_KERNEL void SampleLossKernel(SampleLossArgs args, double* partials) {
   double loss = 0, total = 0;
   for (int64_t i = piece.begin + ThreadIndex().x; i < piece.end; i += kThreads) {
     float* const gradient = args.gradients + i * args.gradient_stride;
-    // Skipped rather than multiplied by 0, because a masked label may be NaN.
+    // A masked sample is skipped rather than multiplied by 0, because its label may be NaN.
     if (ValueOf(args.mask, i) == 0) {
       *gradient = 0;
       continue;
@@ -85,8 +85,9 @@ SATRAP_KERNEL void SampleLossKernel(SampleLossArgs args, double* partials) {
 // One row of scores, which `lanes` neighbouring lanes share. All lanes of the warp take part, also
 // those of rows that do not count (`counts`), which read and write nothing.
 //
-// ScoreAt(c, &z) tells whether column c counts, and its score; a column that does not has the
-// gradient 0. The functions write the gradients, times `scaled`, and return the loss in every lane.
+// ScoreAt(c, &z) returns whether column c counts, and sets z to its score. A column that does not
+// count has the gradient 0. The functions write the gradients, times `scaled`, and return the loss
+// in every lane.
 struct Row {
   int64_t columns;
   int lanes, lane;
@@ -207,7 +208,7 @@ SATRAP_KERNEL void AddRowsKernel(const double* rows, int64_t samples, double* pa
   StorePartials(loss, total, partials);
 }
 
-// slopes[m] = what pair m adds to its negative's gradient.
+// slopes[m] = the amount that pair m adds to the gradient of its negative.
 SATRAP_KERNEL void PairLossKernel(PairLossArgs args, double* partials, float* slopes) {
   const Piece piece = PieceOfBlock(args.num_pairs);
   const float scale = args.control->gradient_scale;

@@ -68,7 +68,7 @@ void SoftmaxCrossEntropy(DeviceStream* stream, const SoftmaxLossArgs& args, doub
 struct CandidateLossArrays {
   const StepControl* control;
   Matrix<const float> scores;  // (samples, columns)
-  // The positive of sample i is column i (samples <= columns), and column 0 otherwise.
+  // If true, the positive of sample i is column i (samples <= columns); otherwise it is column 0.
   bool positives_on_diagonal;
   const uint32_t* items;      // [columns]; null: every column counts for every sample
   const uint32_t* positives;  // sample i's positive item at positives[i * positives_stride]

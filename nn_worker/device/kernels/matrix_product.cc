@@ -39,17 +39,17 @@ SATRAP_DEVICE void LoadTile(const Factor& m, int64_t rows, int64_t first, int64_
   }
 }
 
-// Computes a tile of c, or with `partials` the sums of one piece of k after the other.
+// Computes a tile of c or, with `partials`, the sums of one piece of k after another.
 template <typename T>
 SATRAP_KERNEL void ProductKernel(MatrixProduct product, int64_t piece_terms, float* partials) {
-  // One more value a row than there are, so that the threads which load hit different banks.
+  // One value more per row than is used, so that the threads which load hit different banks.
   SHARED_ARRAY(float, a_tile, [kTileK][T::kHeight + 1]);
   SHARED_ARRAY(float, b_tile, [kTileK][T::kWidth + 1]);
   const int thread = static_cast<int>(ThreadIndex().x);
   const int down = thread / T::kAcross, across = thread % T::kAcross;
   const Values c = product.c;
   const int64_t first_row = static_cast<int64_t>(BlockIndex().x) * T::kHeight;
-  // As LoadTile takes it, b is transposed: its "rows" are the columns of c.
+  // LoadTile takes b transposed: its "rows" are the columns of c.
   const Factor b_by_column = {product.b.data, product.b.type, product.b.col_stride,
                               product.b.row_stride};
   for (int64_t first_col = static_cast<int64_t>(BlockIndex().y) * T::kWidth; first_col < c.cols;

@@ -1,6 +1,6 @@
-// Products of matrices by a kernel of ours: tiles in shared memory, a few outputs a thread. It
-// serves the products that a vendor's library does not take or is slow at (few outputs, empty
-// dimensions), and all products of the host's device.
+// Products of matrices by a kernel of ours: tiles in shared memory, and a few outputs for each
+// thread. It serves the products that a vendor's library does not take or is slow at (few outputs,
+// empty dimensions), and all products of the host's device.
 //
 // Factors and results may have 16 bits. Every output is a sum in f32 in the order of k, rounded
 // once. A product over very many terms can be cut into pieces of kProductPiece, which are added in
@@ -45,7 +45,7 @@ inline int64_t ProductPartials(int64_t rows, int64_t cols, int64_t k) {
   return k <= kProductPiece ? 0 : (k + kProductPiece - 1) / kProductPiece * rows * cols;
 }
 
-// c = activation(a b + bias), or c += with `add`.
+// c = activation(a b + bias); with `add`, this is added to c.
 void Multiply(DeviceStream* stream, const MatrixProduct& product);
 // As Multiply, with k cut into pieces, so that the card is full where c is small and k is large.
 // REQUIRES: no bias, activation or add; c is f32, without gaps

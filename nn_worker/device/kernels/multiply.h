@@ -1,5 +1,5 @@
 // Products with a factor or with other values, element by element, and the transposes of the
-// matrices that rows hold. Nothing is summed but what `add` says.
+// matrices that rows hold. Nothing is summed, except that `add` adds to the target.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_MULTIPLY_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_MULTIPLY_H_
@@ -11,10 +11,10 @@
 
 namespace satrap {
 
-// y = factor * x, or y += with `add`. y may be x.   x, y: (n, cols)
+// y = factor * x; with `add`, y += factor * x. y may be x.   x, y: (n, cols)
 void ScaleValues(DeviceStream* stream, float factor, ConstValues x, Values y, bool add);
 
-// y = a * b, or y += with `add`. y may be a.   a, y: (n, cols)
+// y = a * b; with `add`, y += a * b. y may be a.   a, y: (n, cols)
 //   b: (n, cols); or (n, 1), which multiplies all of row i; or (1, width), which multiplies each
 //      group of `width` values of every row. REQUIRES: `width` divides cols
 void MultiplyValues(DeviceStream* stream, ConstValues a, ConstValues b, Values y, bool add);

@@ -42,7 +42,7 @@ State RandomState(const OptimizerRule& rule, int64_t count) {
 // The state after `steps` steps over all values but the first `skip` and the last `skip`.
 State After(const HostDeviceOptions& options, const OptimizerRule& rule, const State& before,
             const StepControl& control, int steps, int64_t skip = 0) {
-  // A device for each run: waits take longer the more was allocated on a device.
+  // Each run has a device of its own, because waits take longer the more was allocated on a device.
   TestDevice own(options);
   TestDevice* const device = &own;
   const auto count = static_cast<int64_t>(before.w.size());
@@ -93,7 +93,7 @@ TEST_P(KernelTest, EveryRuleFollowsItsFormula) {
   }
 }
 
-// More values than the largest grid takes at once: its threads take a second turn.
+// There are more values than the largest grid takes at once, so its threads take a second turn.
 TEST_P(KernelTest, AStepOverMoreValuesThanAGridReachesAllOfThem) {
   const int64_t count = kMaxElementwiseBlocks * kElementwiseThreads * kGroup + 1029;
   const StepControl* const control = device_.Put(std::vector<StepControl>{kControl});

@@ -15,8 +15,8 @@ SATRAP_DEVICE Group LoadPart(const ConstValues& x, int64_t row, int64_t begin, i
                    x.aligned != 0 && begin % kGroup == 0);
 }
 
-// A thread makes one product: neighbours have neighbouring terms of a sample, whose vectors the
-// cache holds.
+// Each thread makes one product. Neighbouring threads have neighbouring terms of a sample, whose
+// vectors are in the cache.
 SATRAP_KERNEL void PairDotsKernel(const ConstValues* inputs, const DotTerm* terms, int64_t dim,
                                   Values y) {
   ForEachGroup(y.rows, y.cols, [&](int64_t r, int64_t t) {

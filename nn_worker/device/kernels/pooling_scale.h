@@ -10,8 +10,8 @@
 
 namespace satrap {
 
-// One over the divisor of the sum over ids [begin, end); 0 if the divisor is 0. `weights` null: all
-// 1
+// 1 / the divisor of the sum over ids [begin, end), or 0 if the divisor is 0. Null `weights` mean
+// that all are 1.
 SATRAP_DEVICE inline float PoolingScale(RowPooling pooling, const float* weights, uint32_t begin,
                                         uint32_t end) {
   if (pooling == RowPooling::kSum || pooling == RowPooling::kNone || begin == end) return 1;

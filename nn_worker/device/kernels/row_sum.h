@@ -3,8 +3,8 @@
 // bi-interaction, which keeps the columns apart (He and Chua, "Neural Factorization Machines"
 // (2017), equation 4).
 //
-// A row is summed by a fixed number of lanes in a fixed order, and inputs are added in theirs, so
-// the bits of a row depend on its values alone.
+// A row is summed by a fixed number of lanes in a fixed order, and inputs are added in the order of
+// their list, so the bits of a row depend on its values alone.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_ROW_SUM_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_ROW_SUM_H_
@@ -43,7 +43,8 @@ struct FmGradTarget {
   int32_t count;
   int64_t add;
 };
-// dx = the sum over the target's inputs of dy (s - x), or += with `add`; rounded once.
+// dx = the sum over the target's inputs of dy (s - x), rounded once; with `add`, this is added to
+// dx.
 //   dy: (rows, 1), of Fm, or (rows, d), of BiInteraction
 void FmGrad(DeviceStream* stream, const ConstValues* inputs, const FmGradTarget* targets,
             int num_targets, ConstValues s, ConstValues dy);

@@ -35,7 +35,7 @@ SATRAP_KERNEL void LocateIdsKernel(const ScatterFeature* features, uint32_t firs
   }
 }
 
-// sum += coefficient times what the segment has of columns [c, c + 4).
+// Adds to `sum` the coefficient times the values of the segment in columns [c, c + 4).
 SATRAP_DEVICE void AddSegment(const ScatterSegment& segment, const IdPlace& place, int32_t c,
                               bool aligned, Group* sum) {
   const int32_t offset = c - segment.column;
@@ -64,7 +64,7 @@ SATRAP_KERNEL void ScatterRowsKernel(ScatterArgs args, Matrix<float> gradients) 
       Group sum = {};
       for (uint32_t k = begin; k < end; ++k) {
         const IdPlace place = args.places[args.ids[k]];
-        // Skipped rather than multiplied by 0, because its gradient may be infinite.
+        // The id is skipped rather than multiplied by 0, because its gradient may be infinite.
         if (place.coefficient == 0) continue;
         const ScatterFeature& feature = args.features[place.feature];
         for (int32_t s = feature.first_segment; s < feature.end_segment; ++s) {

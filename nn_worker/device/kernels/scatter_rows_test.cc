@@ -18,7 +18,7 @@ struct Segment {
   int32_t column, width;
 };
 
-// A feature with 0 to 4 ids a sample, most of them of row 7 and none of row 5.
+// A feature with 0 to 4 ids per sample, most of them of row 7 and none of row 5.
 struct Feature {
   RowPooling pooling;
   std::vector<Segment> segments;

@@ -28,7 +28,8 @@ SATRAP_KERNEL void PoolKernel(SequencePooling pooling, ConstValues x, ConstValue
         if (pooling != SequencePooling::kMax) {
           result.lane[i] += value;
         } else if (p == 0 || value != value || value > result.lane[i]) {
-          // A NaN must win, so that the finite check sees it; it compares false with everything.
+          // A NaN must win, so that the finite check sees it. It needs a test of its own, because
+          // every comparison with NaN is false.
           result.lane[i] = value;
         }
       }

@@ -14,7 +14,7 @@ namespace satrap {
 // REQUIRES: d > 0
 void PoolSequences(DeviceStream* stream, SequencePooling pooling, ConstValues x,
                    ConstValues lengths, Values y);
-// dx (or dx += with `add`), from y = SequencePool(x).
+// dx, from y = SequencePool(x); with `add`, this is added to dx.
 void PoolSequencesGrad(DeviceStream* stream, SequencePooling pooling, ConstValues x,
                        ConstValues lengths, ConstValues y, ConstValues dy, Values dx, bool add);
 

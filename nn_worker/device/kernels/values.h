@@ -1,10 +1,11 @@
-// Values and ConstValues are views of device memory like Matrix (matrix.h), except that only at run
-// time the view says whether its values are f32 or one of the 16-bit types. Samples' values and
-// their gradients have any of these types, often several in one operation, so a kernel is compiled
-// once for all. It loads as f32, computes in f32 and rounds once, what it stores (elementwise.h).
+// Values and ConstValues are views of device memory like Matrix (matrix.h), except that their type
+// of value, f32 or one of the 16-bit types, is known only at run time. Samples' values and their
+// gradients have any of these types, often several in one operation, so a kernel is compiled once
+// for all. The kernel loads values as f32, computes in f32 and rounds what it stores once
+// (elementwise.h).
 //
-// Lists of them lie in device memory. They have no bytes between their fields, so equal lists are
-// equal byte by byte.
+// Lists of such views lie in device memory. The views have no bytes between their fields, so equal
+// lists are equal byte by byte.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_VALUES_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_VALUES_H_

@@ -24,10 +24,10 @@ absl::Status CheckName(const std::string& name) {
   return absl::OkStatus();
 }
 
-// More layers than this are a typing error.
+// More layers than this must be a typing error.
 constexpr int kMostLayers = 64;
 
-// Whether the layer stands for several.
+// Whether the layer expands to several layers.
 bool IsComposite(const LayerConfig& layer) {
   return layer.has_mlp() || layer.has_cross() || layer.has_cross_v2() || layer.has_attention();
 }
@@ -133,7 +133,8 @@ absl::Status CheckComposite(const LayerConfig& layer) {
     count = layer.cross_v2().layers();
   } else if (layer.has_attention()) {
     count = layer.attention().layers();
-    // Several inputs would be joined into one long vector, but attention needs the vectors of one.
+    // Several inputs would be joined into one long vector, but attention needs the vectors of a
+    // single input.
     if (layer.inputs_size() != 1) {
       wrong = absl::StrCat("(attention): takes one input, as stack makes it, got ",
                            layer.inputs_size());

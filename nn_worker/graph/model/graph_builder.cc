@@ -157,8 +157,8 @@ class GraphBuilder {
                      })));
   }
 
-  // A tensor needs a gradient if anything below it is trained. Layers skip the others, such as the
-  // gradient of the first product with respect to numeric columns.
+  // A tensor needs a gradient if anything that it is computed from is trained. Layers skip all
+  // other gradients, such as that of the first product with respect to numeric columns.
   absl::Status InferShapes(int64_t max_samples) {
     for (GraphNode& node : graph_.nodes) {
       RETURN_IF_ERROR(CheckPartInputs(node));
@@ -236,7 +236,8 @@ class GraphBuilder {
       const bool read = std::any_of(node.outputs.begin(), node.outputs.end(), [this](int tensor) {
         return graph_.IsOutput(tensor) || !graph_.tensors[tensor].consumers.empty();
       });
-      // Such a layer costs time and trains nothing; most likely a reader misspells its name.
+      // A layer that nobody reads costs time and trains nothing. Most likely a reader misspells its
+      // name.
       if (!read) return Error(node, "is read by no layer and is not the output");
     }
     return absl::OkStatus();

@@ -24,14 +24,16 @@ struct FeatureSegment {
   std::string feature;
   std::string segment;
   int64_t dim = 0;
-  // 0: pooled, [dim]. Else a sequence, [max_length, dim], zero rows after its end.
+  // 0: pooled, of shape [dim]. Otherwise a sequence of shape [max_length, dim], with zero rows
+  // after its end.
   int64_t max_length = 0;
 };
 
 struct GraphInputs {
   // Columns of the graph input "numeric". It exists in every job; without numerics it has none.
   int64_t numeric_width = 0;
-  // In the order of DataConfig.features, segments in that of their table.
+  // The segments of all features, in the order of DataConfig.features; those of a feature are in
+  // the order of its table.
   std::vector<FeatureSegment> segments;
   // The features that are sequences, in that order. Each has a graph input "FEATURE.length", [1]:
   // how many of its positions a sample has.

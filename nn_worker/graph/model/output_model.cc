@@ -46,7 +46,7 @@ class OutputModel {
       task->set_output(output);
       if (absl::StartsWith(output, kCandidateRows)) return NeedsCandidates(output, "");
       if (inputs_.contains(output)) {
-        // A graph has memory for the inputs that a layer reads, so one must.
+        // A graph has memory only for the inputs that a layer reads, so a layer must read this one.
         task->set_output(absl::StrCat("output_", made.tasks_size() - 1));
         while (layers_.contains(task->output())) task->set_output(task->output() + "_");
         LayerConfig* const copy = made.add_layers();

@@ -23,7 +23,8 @@ double CountedWeight(absl::Span<const LossTargets> targets) {
   return sum;
 }
 
-// The operation's own sum of weights is that of the samples: they are neither scaled nor paired.
+// Whether the sum of weights that an operation makes is that of the samples: only if these are
+// neither scaled nor paired.
 bool SumsSampleWeights(const std::vector<TaskOutput>& tasks) {
   return tasks.size() == 1 && tasks[0].weight == 1 && tasks[0].loss != TaskConfig::BPR;
 }
@@ -90,8 +91,8 @@ Tensor TaskLosses::CopyWeights(const TaskOutput& task, absl::Span<const float> w
 
 void TaskLosses::SetPairs(const TaskOutput& task, const LossTargets& targets, const Memory& memory,
                           Given* given) {
-  // The operation reads pairs and their weights, and no labels: a pair says which of both is
-  // better.
+  // The operation reads pairs and their weights, and no labels: a pair says which of its two
+  // samples is better.
   MakePairs(targets, &pairs_);
   const auto count = static_cast<int64_t>(pairs_.weights.size());
   for (float& weight : pairs_.weights) weight *= task.weight;
@@ -101,7 +102,8 @@ void TaskLosses::SetPairs(const TaskOutput& task, const LossTargets& targets, co
   CopyIn(backend_, pairs_.weights, given->weights);
 }
 
-// Column 0 is the positive's and has no item; within a batch column j is the item of sample j.
+// Column 0 is that of the positive and has no item. For a loss within the batch, column j is the
+// item of sample j.
 void TaskLosses::SetCandidates(const TaskOutput& task, const CandidateTargets& of, int64_t samples,
                                const Memory& memory, Given* given) {
   const bool in_batch = task.loss == TaskConfig::IN_BATCH_SOFTMAX;

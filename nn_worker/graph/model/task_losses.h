@@ -61,7 +61,8 @@ class TaskLosses {
     Tensor labels, weights, mask;  // (max_samples, 1)
     Tensor pairs;                  // U32 (max_samples, 2): BPR
     Tensor sums;                   // F64 (1, 2)
-    // Candidate losses: of each column, (1, columns), and of each sample, (max_samples, 1).
+    // For candidate losses: the item of each column, (1, columns), and of each sample,
+    // (max_samples, 1).
     Tensor items, positives;  // U32
     Tensor log_q, positive_log_q;
   };

@@ -2,7 +2,7 @@
 // of the parameters.
 //
 // Layers read the parameters where they lie. To evaluate with the means, these are copied there,
-// and what was trained is kept aside meanwhile. It costs two more buffers of the size of the
+// and what was trained is kept aside meanwhile. This costs two more buffers of the size of the
 // parameters.
 //
 // Thread-compatible.

@@ -101,8 +101,8 @@ class SumsOnDevice final : public GradientSums {
         gradients_(gradients),
         summed_(std::move(summed)) {}
   ~SumsOnDevice() override {
-    // The memory that it adds up is about to go, and a sum that waits for other ranks may never
-    // end.
+    // The memory with the gradients is about to be freed, and a sum that waits for other ranks may
+    // never end.
     if (pending_) reduction_->Abort(absl::CancelledError("the network was destroyed"));
   }
 

@@ -32,8 +32,8 @@ class GradientSums {
   virtual ~GradientSums() = default;
 
   // Begins to add up the gradients, in place, once the operations enqueued so far have run. Until
-  // Finish the collective has no other call, and nothing else touches the gradients. An error is
-  // the collective's, the reduction's or the device's; then there is nothing to finish.
+  // Finish the collective has no other call, and nothing else touches the gradients. An error comes
+  // from the collective, the reduction or the device; there is then nothing to finish.
   virtual absl::Status Start() = 0;
   // Waits for the sums: operations enqueued from then on see them. Errors as Start. A wait ends
   // soon after the collective or the reduction has been aborted. REQUIRES: Start

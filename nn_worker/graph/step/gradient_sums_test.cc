@@ -69,7 +69,7 @@ void Spawn(int size, By by, const HostDeviceOptions& options,
   for (std::thread& thread : threads) thread.join();
 }
 
-// By rank: what the operations after Finish see.
+// The values that the operations after Finish see, by rank.
 std::vector<std::vector<float>> SumsOf(int size, By by, const HostDeviceOptions& options) {
   std::vector<std::vector<float>> seen(size);
   Spawn(size, by, options, [&](Rank* rank) {

@@ -2,10 +2,10 @@
 // network makes of it.
 //
 // Users set the scale S of the mean loss, as the field says. The gradients of a network are sums
-// over samples, about B times as large for a global batch of B samples. So they are multiplied by
-// S / 2^round(log2 B): a power of two, so that nothing is rounded, and for any B they become what S
-// makes of the gradients of a mean, within a factor of sqrt(2). With S itself a batch of some
-// thousand samples would overflow an F16 at once.
+// over samples, about B times as large for a global batch of B samples. So they are multiplied by S
+// / 2^round(log2 B) instead. This is a power of two, so nothing is rounded, and for any B the
+// result is S times the gradients of the mean, within a factor of sqrt(2). With S itself a batch of
+// some thousand samples would overflow an F16 at once.
 //
 // Thread-safe: functions of their arguments.
 

@@ -32,7 +32,8 @@ void* Allocate(size_t bytes) {
 
 }  // namespace
 
-// The language's other forms call these, except the aligned ones, which are not counted.
+// The other forms of operator new and delete call these, except the aligned ones, which are not
+// counted.
 void* operator new(size_t bytes) { return Allocate(bytes); }
 void* operator new[](size_t bytes) { return Allocate(bytes); }
 void operator delete(void* memory) noexcept { Free(memory); }

@@ -5,7 +5,7 @@
 namespace satrap {
 namespace {
 
-// A cut begins at least this many times the last one's writing time after the last one began, so
+// After a cut began, the next one begins no sooner than this many times that cut's writing time. So
 // writing takes at most a quarter of the time, however large the tables are.
 constexpr double kWritingTimesBetweenCuts = 4;
 

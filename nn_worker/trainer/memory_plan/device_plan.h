@@ -16,7 +16,7 @@
 
 namespace satrap {
 
-// In bytes of device memory.
+// The device memory of a rank, in bytes.
 struct DevicePlan {
   int64_t network = 0;     // parameters, gradients, optimizer state, activations
   int64_t embeddings = 0;  // of parts: payloads, and the sums of gradients

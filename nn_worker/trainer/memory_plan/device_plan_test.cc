@@ -304,9 +304,8 @@ TEST(DevicePlanTest, IsThatOfALossWithinTheBatch) {
   ExpectThePlanIsWhatARankTakes(job, pairs);
 }
 
-// Whether it is the payload, the order of the ids, the scatter's scratch memory or the sums of the
-// rows that has no room: the result is an error that names the limit, and never the end of the
-// process.
+// Whichever has no room (the payload, the order of the ids, the scatter's scratch memory or the
+// sums of the rows), the result is an error that names the limit, and never the end of the process.
 TEST(DevicePlanTest, APartWithMoreIdsThanRehearsedIsAnErrorWhereTheLimitHasNoRoomForIt) {
   JobConfig job = HostJob();
   const DevicePlan plan = PlanDevice(job).value();

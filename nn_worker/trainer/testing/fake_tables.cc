@@ -100,8 +100,8 @@ FakeTables::Row& FakeTables::RowOf(size_t table, uint64_t key) {
   if (row.values.empty()) {
     const size_t n = layout_.tables[table].row_values;
     for (size_t i = 0; i < n; ++i) {
-      // A function of the key alone, as in an embedding PS: one rank and several begin with the
-      // same rows, in whichever order they touch them.
+      // The values are a function of the key alone, as in an embedding PS: one rank and several
+      // ranks begin with the same rows, in whichever order they touch them.
       row.values.push_back(.2f * (UniformFloat(RandomBits(table, key, i)) - .5f));
     }
     row.accumulators.assign(n, kInitialAccumulator);
@@ -116,7 +116,7 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
   input.header.set_result(NextBatchAnswerHeader::PART);
   input.header.set_handle(next_handle_);
   input.header.set_dtype(dtype);
-  // Kept until the step ends, because a push names rows by their places in the part.
+  // The plan is kept until the step ends, because a push names rows by their places in the part.
   Plan& plan = plans_[next_handle_++];
   plan.samples = samples;
   plan.keys.resize(tables_.size());
@@ -132,8 +132,8 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
     FeatureRows* rows = input.header.add_features();
     const size_t row_values = layout_.tables[feature.table].row_values;
     if (feature.pooled_at_worker) {
-      // A row for each id, also if an id comes twice: nobody outside sees the rows of a pooled
-      // feature.
+      // There is a row for each id, also if an id comes twice, because nobody outside sees the rows
+      // of a pooled feature.
       std::vector<float> values;
       std::vector<uint32_t> identity;
       for (uint64_t id : jagged.ids) {
@@ -255,7 +255,8 @@ double FakeTables::Squares(float normalizer) const {
 void FakeTables::Apply(float normalizer, float clip_factor) {
   for (Table& table : tables_) {
     for (auto& [key, row] : table) {
-      // One step for a key, however many parts pushed it, and none for a row that nobody pushed.
+      // Takes one step for a key, however many parts pushed it, and none for a row that nobody
+      // pushed.
       if (!row.touched) continue;
       row.touched = false;
       for (size_t i = 0; i < row.values.size(); ++i) {

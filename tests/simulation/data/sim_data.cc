@@ -222,7 +222,7 @@ WorldShape WorldShape::WithOtherReplicas(int life) const {
   SplitMix64 random(RandomBits(seed, life, 82));
   using satrap::simulation::Draw;
   WorldShape other = *this;
-  // All that the samples and their order depend on stays, lanes and batch size included.
+  // Everything that the samples and their order depend on stays, including lanes and batch size.
   other.loaders = Draw(&random, 1, ordered ? std::min(lanes, 2) : 2);
   other.workers = Draw(&random, 1, 3);
   other.ps = Draw(&random, 1, 2);
@@ -248,7 +248,7 @@ SimSample MakeSample(const WorldShape& shape, Stream stream, int split, int row)
   const uint64_t ids = stream == TRAIN_STREAM ? kTrainIds : 2 * kTrainIds;
   // Every fourth sample weighs nothing, so that steps of weight 0 happen.
   sample.weight = static_cast<float>(random.Below(4));
-  // Few ids, so that samples of a batch, and batches one after another, update the same rows.
+  // There are few ids, so that samples of a batch, and consecutive batches, update the same rows.
   sample.single = random.Below(ids);
   const uint64_t several = random.Below(4);
   for (uint64_t i = 0; i < several; ++i) sample.several.push_back(random.Below(ids));
@@ -306,8 +306,8 @@ std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uin
 }
 
 MetricValues DrawMetrics(const WorldShape& shape, uint64_t merge, uint64_t samples) {
-  // Drawn by number, not by what was scored: a validation that a restart repeats gets the same
-  // values again, so its verdict must be the same, too.
+  // The metrics are drawn by number and do not depend on what was scored. A validation that a
+  // restart repeats gets the same values again, so its verdict must be the same, too.
   const uint64_t auc = RandomBits(shape.seed, merge, 79) % 6;
   const uint64_t logloss = RandomBits(shape.seed, merge, 80) % 6;
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -336,7 +336,7 @@ JobConfig MakeJob(const WorldShape& shape) {
   job.mutable_embedding_worker()->set_replicas(shape.workers);
   job.mutable_embedding_worker()->set_queue_capacity_parts(shape.queue_capacity_parts);
   job.mutable_embedding_ps()->set_replicas(shape.ps);
-  // Two, because rows are marked, saved and loaded shard by shard.
+  // There are two shards, because rows are marked, saved and loaded shard by shard.
   job.mutable_embedding_ps()->set_shards(2);
   job.mutable_nn_worker()->set_replicas(shape.ranks);
   job.mutable_nn_worker()->set_idle_step_ms(3);
@@ -361,8 +361,8 @@ JobConfig MakeJob(const WorldShape& shape) {
   checkpoint->set_every_steps(static_cast<int64_t>(RandomBits(shape.seed, 84) % 5));
   checkpoint->set_every_seconds(RandomBits(shape.seed, 86) % 4 == 0 ? 0.02 : 0);
   checkpoint->set_keep(1 + static_cast<int>(RandomBits(shape.seed, 87) % 2));
-  // So little that a cut is abandoned as soon as rows change; after two of those the next cut makes
-  // the Updates wait.
+  // So little memory that a cut is abandoned as soon as rows change. After two such cuts the next
+  // one makes the Updates wait.
   if (RandomBits(shape.seed, 88) % 8 == 0) checkpoint->set_copy_bytes(64);
   AddTables(shape, &job);
   AddData(shape, &job);
@@ -380,7 +380,7 @@ uint64_t SeveralKey(uint64_t id) { return formats::KeyOfText(absl::StrCat(id), "
 uint64_t CounterKey() { return formats::KeyOfText("0", "counter"); }
 
 float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled) {
-  // Drawn from the id alone: whichever rank, life or attempt computes it gets the same gradient.
+  // Drawn from the id alone, so that every rank, life or attempt computes the same gradient.
   const auto drawn = static_cast<double>(RandomBits(sample.id, feature, d) % 7) - 3;
   return static_cast<float>(sample.weight * (drawn + pull * pooled));
 }

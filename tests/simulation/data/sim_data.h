@@ -43,14 +43,14 @@ struct WorldShape {
   // The rank that asks for a stop, and the counted steps after which it does; -1: none.
   int stop_rank = -1;
   int stop_after_steps = 0;
-  // Of table "rows": the optimizers of its two segments; L2, clipping and bound as in TableConfig,
+  // For table "rows": the optimizers of its two segments; L2, clipping and bound as in TableConfig,
   // 0: none.
   SparseOptimizerConfig::KindCase optimizers[2] = {SparseOptimizerConfig::kSgd,
                                                    SparseOptimizerConfig::kSgd};
   double l2 = 0;
   double gradient_clip_norm = 0;
   double weight_bound = 0;
-  // Semantics GLOBAL, only if ordered; then l2 may be of mode DENSE, else it is of mode TOUCHED.
+  // Whether semantics are GLOBAL, only if ordered. Then the mode of l2 may be DENSE, else TOUCHED.
   bool global = false;
   bool dense_l2 = false;
   bool frozen = false;
@@ -72,7 +72,7 @@ struct SimSample {
   std::vector<uint64_t> several;
 };
 
-// Whether a line that is no record, or an empty one, stands before the sample in its file.
+// Whether a line that is no record, or an empty one, comes before the sample in its file.
 inline bool IsAfterBadRecord(uint64_t id) { return id % 5 == 0; }
 inline bool IsAfterEmptyLine(uint64_t id) { return id % 7 == 0; }
 
@@ -111,9 +111,9 @@ inline constexpr int kMaxRanks = 3;  // of any world; a world's lives may have d
 inline constexpr int kCounterValues = 2 * kMaxRanks;
 inline constexpr int kEmbeddingDim = 2;  // of the first segment of table "rows"
 inline constexpr int kRowValues = 3;
-// Not 0: the zeros that evaluation gives for absent rows differ from it.
+// Not 0, so that it differs from the zeros that evaluations give for absent rows.
 inline constexpr double kInitialRowValue = 1;
-// Large, so that rounding of a gradient near zero stays small in the step that it makes.
+// Large, so that the rounding error of a gradient near zero stays small in the step that it makes.
 inline constexpr double kEpsilon = 0.5;
 inline constexpr double kInitialAccumulator = 0.25;
 // Powers of two, like everything that rates are multiplied by.
@@ -143,8 +143,8 @@ inline float CandidateGradient(const SimSample& sample, size_t candidate, int d,
   return SampleGradient(sample, 2 + static_cast<int>(candidate), d, pull, value);
 }
 
-// How strongly a gradient depends on the value it was computed from: in ordered worlds the oracle
-// knows that value.
+// How strongly a gradient depends on the value that it was computed from. It does so only in
+// ordered worlds, where the oracle knows that value.
 inline double PullOf(const WorldShape& shape) { return shape.ordered ? 0.25 : 0.0; }
 
 }  // namespace satrap::simulation

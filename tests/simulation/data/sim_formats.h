@@ -1,7 +1,7 @@
 // The hashes and orders of docs/formats.md, written again from that page for the oracle. None of it
 // calls the engines' own functions (common/numeric/hash.h, common/numeric/random.h,
-// data_loader/batch/block.h): an engine that computes a wrong key or a wrong shuffle consistently
-// would agree with itself.
+// data_loader/batch/block.h): otherwise an engine that consistently computes a wrong key or a wrong
+// shuffle would agree with itself.
 //
 // Thread-safe: functions of their arguments.
 

@@ -1,7 +1,7 @@
 // The results that a run must have. Ordered training is computed on one machine from the samples
 // alone: the oracle knows lanes and batches, but no messages, roles or schedules, and its keys,
-// shuffles and optimizer steps share no code with the engines. What validations must lead to is
-// computed from their metrics alone.
+// shuffles and optimizer steps share no code with the engines. The right consequences of
+// validations are computed from their metrics alone.
 
 #ifndef SATRAP_TESTS_SIMULATION_DATA_SIM_ORACLE_H_
 #define SATRAP_TESTS_SIMULATION_DATA_SIM_ORACLE_H_

@@ -129,7 +129,7 @@ SimPart DecodePart(const WorldShape& shape, const PartInput& input,
     part.samples.push_back(SampleOfId(shape, static_cast<uint64_t>(id)));
   }
   CheckProvenance(shape, part, violated);
-  // "counters" and "rows" both have a ROWS feature, so both are there.
+  // Both "counters" and "rows" have a ROWS feature, so the answer has both tables.
   CHECK(header.tables_size() == 2);
   for (const TableRows& table : header.tables()) {
     part.rows_of_table.push_back(CopyWire(input.payload, table.values(), header.dtype(),

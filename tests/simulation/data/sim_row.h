@@ -1,6 +1,6 @@
 // One row of table "rows", stepped in double precision, one value after another, by the formulas of
 // proto/table.proto, for each segment: division by the step's weight, L2 of mode TOUCHED or DENSE,
-// clipping, optimizer, weight bound. And all rows of a step, whose gradients may be clipped
+// clipping, optimizer, weight bound. Also all rows of a step, whose gradients may be clipped
 // together. It shares no code with embedding_ps.
 //
 // Not thread-safe.

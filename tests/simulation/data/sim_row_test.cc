@@ -15,8 +15,8 @@ TEST(SimRowTest, TakesL2AndClippingBeforeTheStepAndTheBoundAfterIt) {
   shape.gradient_clip_norm = 2.5;
   shape.weight_bound = 1.5;
   SimRow row;
-  // Divided by 2 and with L2 on values of 1: (3, 4 | 12), of norms 5 and 12; clipped: (1.5, 2 |
-  // 2.5).
+  // After division by 2 and with L2 on values of 1 the gradients are (3, 4 | 12), with norms 5 and
+  // 12. Clipping makes them (1.5, 2 | 2.5).
   row.Step(shape, {{5, 7, 23}, 2});
   EXPECT_NEAR(row.values[0], 0.25, kExact);
   EXPECT_NEAR(row.values[1], 0, kExact);

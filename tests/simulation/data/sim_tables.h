@@ -52,12 +52,13 @@ class SimTables {
   // REQUIRES: once for each
   void OnUpdateApplied(int ps, uint32_t rank, uint64_t number);
 
-  // A part that `rank` has looked up may miss the last `own_missing` pushes of this rank, and
-  // nothing of the others, or anything if `others_missing`.
+  // Checks that a part that `rank` has looked up misses at most the last `own_missing` pushes of
+  // this rank and nothing of other ranks, or, with `others_missing`, anything of these.
   void CheckCounters(int rank, const SimPart& part, int own_missing, bool others_missing) const;
-  // For parts that were looked up when all pushes were applied: the values are those of the tables.
+  // Checks that the values are those of the tables. For parts that were looked up when all pushes
+  // were applied.
   void CheckValues(const SimPart& part, double absent) const;
-  // Rows that no push has touched have their initial values.
+  // Checks that rows that no push has touched have their initial values.
   void CheckUntouched(const SimPart& part) const;
 
  private:

@@ -18,7 +18,7 @@ class SimDiskLock;
 
 namespace {
 
-// Small, because the simulation's files are.
+// Blocks are small, because the simulation's files are small.
 constexpr size_t kBlockBytes = 64;
 constexpr int kMaxLinksInPath = 8;
 
@@ -32,8 +32,8 @@ absl::Status Error(absl::StatusCode code, const char* doing, const std::string& 
 struct SimDisk::Node {
   enum Kind { kFile, kLink, kFolder };
   using Entries = std::map<std::string, std::shared_ptr<Node>>;
-  // A change of a folder's names that no SyncFolder has made durable: `removed` goes if it still
-  // names `node`, then `added` names it.
+  // A change of a folder's names that no SyncFolder has made durable: the name `removed` goes if it
+  // still names `node`, then `added` becomes a name of it.
   struct Change {
     std::string removed;  // empty: none
     std::string added;    // likewise
@@ -49,14 +49,14 @@ struct SimDisk::Node {
   explicit Node(Kind kind) : kind(kind) {}
 
   const Kind kind;
-  // Used by files.
+  // Only files use this.
   std::vector<const SimDiskLock*> locks;  // those that exist, held or not
   std::string bytes;
   std::string durable;
   bool spoilt = false;  // a Sync has failed
-  // Used by links.
+  // Only links use this.
   std::string target;
-  // Used by folders.
+  // Only folders use this.
   Entries entries;
   Entries durable_entries;
   std::vector<Change> changes;
@@ -468,7 +468,7 @@ void SimDisk::LosePowerBelow(Node* folder, double survives) {
   for (const auto& [name, node] : folder->entries) {
     if (node->kind == Node::kFolder) LosePowerBelow(node.get(), survives);
     if (node->kind != Node::kFile) continue;
-    // A file with two names comes twice; the second time nothing of it is left to lose.
+    // A file with two names comes twice here; the second time, nothing of it is left to lose.
     std::string left = node->spoilt ? node->durable : Torn(*node);
     if (left != node->bytes) ++counts_.torn_files;
     node->bytes = node->durable = std::move(left);

@@ -31,7 +31,7 @@ std::string ContentOf(FileSystem* disk, const std::string& path) {
   return content.ok() ? *content : std::string(absl::StatusCodeToString(content.status().code()));
 }
 
-// What is left of /run/file in each of many losses of power, after `write`.
+// All contents that /run/file has after `write` and a loss of power, in many trials.
 std::set<std::string> LeftAfterLosses(const std::function<void(FileSystem*)>& write) {
   std::set<std::string> left;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {

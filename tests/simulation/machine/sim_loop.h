@@ -2,8 +2,8 @@
 // same moment run in an order drawn from the seed, so different seeds explore different
 // interleavings and one seed replays exactly.
 //
-// A task may belong to an owner, which stands for a process (sim_process.h): tasks of a dead owner
-// never run, and those of one that stands still run when it goes on.
+// A task may belong to an owner, which represents a process (sim_process.h): tasks of a dead owner
+// never run, and tasks of an owner that stands still run when it goes on.
 //
 // Not thread-safe: everything runs on the thread that calls Run.
 
@@ -41,9 +41,9 @@ class SimLoop final : public Executor {
   void PostFor(const Owner* owner, Task task);
   void PostAfterFor(const Owner* owner, int64_t delay_us, Task task);
 
-  // Runs events until `done`, which is asked before each, returns true. Returns false if the queue
-  // runs empty, the simulated clock passes `limit_us` or `max_events` events have run before that:
-  // the system is stuck.
+  // Runs events until `done`, which is called before each event, returns true. Returns false if the
+  // queue runs empty, the simulated clock passes `limit_us` or `max_events` events have run before
+  // that: the system is stuck.
   bool RunUntil(const std::function<bool()>& done, int64_t limit_us, int64_t max_events);
 
   // Drops all queued tasks. To be called before the objects that they point to are destroyed.

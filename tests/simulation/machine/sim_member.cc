@@ -58,7 +58,8 @@ void SimMember::OnRegistered(const absl::StatusOr<rpc::Message>& answer) {
   }
   last_heard_us_ = options_.process->NowUs();
   CHECK(registered_.ParseFromString(answer->header));
-  // The process belongs to its life and waits: in the next life another process has its place.
+  // This process belongs to its life, so it only waits: in the next life another process takes its
+  // place.
   if (registered_.wait()) return RegisterLater();
   events_.registered(registered_);
   Heartbeat();
@@ -158,7 +159,7 @@ void SimMember::Finish(const RunResult& result) {
        [this, result](const absl::StatusOr<rpc::Message>& answer) {
          if (IsLost(answer.status())) return Finish(result);
          if (!answer.ok()) Fail(answer.status());
-         // FINISHED comes with a heartbeat.
+         // The state FINISHED comes with a heartbeat.
        });
 }
 

@@ -7,7 +7,7 @@
 //              75 (this generation is over, start me again)
 //
 // A member that registers at a generation that is over waits, and registers again. It knows the
-// members once it was told of them, in RUNNING at the latest.
+// members once an answer has listed them, in RUNNING at the latest.
 //
 // A member that exits with another code than 0 takes its process along. One that exits with 0
 // leaves it as it is, so that checks can read what it holds.
@@ -61,7 +61,7 @@ class SimMember {
   SimMember& operator=(const SimMember&) = delete;
 
   void Start();
-  // What the member needs is loaded. REQUIRES: after `registered`
+  // Call when what the member needs is loaded. REQUIRES: after `registered`
   void Ready() { ready_ = true; }
   // For engines' failure sinks: the first failure counts, and the member exits when the coordinator
   // knows it.
@@ -74,8 +74,8 @@ class SimMember {
   absl::optional<Exit> exit() const { return exit_; }
 
  private:
-  // One attempt. Before `done` runs, last_heard_us_ moves on by how late the process was for the
-  // answer.
+  // One attempt. If the process was late to take the answer, last_heard_us_ is moved on by the
+  // delay before `done` runs.
   void Call(const rpc::Method& method, std::string request,
             std::function<void(absl::StatusOr<rpc::Message>)> done);
   void Register();

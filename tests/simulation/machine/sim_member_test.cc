@@ -116,7 +116,7 @@ TEST_P(SimMemberTest, IsToldOfTheMembersUntilItKnowsThem) {
   const int64_t at_us = loop_.NowUs();
   loop_.RunUntil([&] { return loop_.NowUs() > at_us + 20000000; }, kLimitUs, kMaxEvents);
   EXPECT_GE(lists, 1);
-  // A heartbeat that was repeated on its way, or was late, may still ask.
+  // A heartbeat that was repeated or delayed on its way may still ask for the list.
   EXPECT_LE(coordinator_.lists, lists + 2);
 }
 

@@ -153,7 +153,8 @@ const SimNetwork::Listener* SimNetwork::Resolve(Address address, SimProcess* fro
   const std::vector<Listener>& all = listeners_[address];
   const auto reached = static_cast<uint64_t>(std::count_if(all.begin(), all.end(), is_reached));
   if (reached == 0) return nullptr;
-  // Nearly always there is one. No draw then, so that worlds without deaths do not depend on this.
+  // Nearly always exactly one process can be reached. Nothing is drawn then, so that worlds without
+  // deaths do not depend on this.
   uint64_t left = reached == 1 ? 0 : loop_->random()->Below(reached);
   if (reached > 1 && *connected_to != nullptr &&
       loop_->random()->Below(kRequestsOfAConnection) > 0) {

@@ -6,9 +6,9 @@
 // Processes and addresses. A request is delivered to a process that lives and listens at its
 // address when it arrives: the one of the sender's life, or, if that has died or its place was
 // taken over an open connection, one of a later life. If there is none, the request is refused with
-// UNAVAILABLE or lost; those of earlier lives are reached by nobody who is newer. An answer reaches
-// its caller if that still lives. A process that stands still gets its requests and answers when it
-// goes on.
+// UNAVAILABLE or lost; a process of an earlier life is never reached by a newer sender. An answer
+// reaches its caller if the caller still lives. A process that stands still gets its requests and
+// answers when it goes on.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -29,7 +29,8 @@ struct NetworkFaults {
   double lose = 0.05;       // of requests, and of answers
   double repeat = 0.05;     // of requests
   double very_late = 0.01;  // of messages
-  // The share of requests that are not delivered, and of answers that are replaced.
+  // The share of requests that end with UNAVAILABLE instead of being delivered, and of answers that
+  // are replaced by it.
   double unavailable = 0.02;
   int64_t delay_max_us = 2000;
   int64_t very_late_max_us = 3000000;
@@ -49,7 +50,8 @@ class SimNetwork {
   // From now on `process` (null: one that never dies) serves `handler` at `address`, until it dies.
   // Neither is owned; both must outlive the loop's events.
   void Listen(Address address, SimProcess* process, rpc::Handler* handler);
-  // A connection of `from` to `to`. Null: of somebody who never dies and is older than all lives.
+  // A connection of `from` to `to`. A null `from` is a sender that never dies and is older than all
+  // lives.
   std::unique_ptr<rpc::Channel> Connect(Address to, SimProcess* from = nullptr);
 
   struct Counts {
@@ -71,8 +73,8 @@ class SimNetwork {
     rpc::Handler* handler;
   };
 
-  // Who gets a request of `from`; null: nobody lives there. `connected_to` is who got the last one
-  // over this connection, and mostly gets the next.
+  // The process that gets a request of `from`; null: nobody lives there. `connected_to` is the
+  // process that got the last request over this connection, and it mostly gets the next one, too.
   const Listener* Resolve(Address address, SimProcess* from, SimProcess** connected_to);
   absl::Status CheckSize(absl::string_view kind, const rpc::Method& method,
                          const rpc::Message& message) const;

@@ -3,8 +3,8 @@
 // What a process has sent or written before its death stays: messages under way are delivered, also
 // to the process that comes after it at an address. Nothing that it does afterwards has an effect:
 // its tasks never run; and if it dies within its own code, at a kill point, its posts, calls,
-// answers and file operations until that code returns go nowhere. Its engines therefore need no
-// death of their own: they are destroyed at the end of the world, when no task is left.
+// answers and file operations until that code returns go nowhere. Therefore its engines need not be
+// destroyed when it dies: they are destroyed at the end of the world, when no task is left.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -43,8 +43,8 @@ class SimProcess final : public Executor {
   // As SIGKILL, in the middle of the process's own code: instead of the `nth` thing from now, from
   // 1, that it does to the world around it. 0: it does not die this way.
   void KillAtAct(int64_t nth) { acts_left_ = nth; }
-  // Asked before everything that a process does to the world around it: it posts a task, sends a
-  // request or an answer, changes the disk. Returns whether it lives to do it.
+  // Called before everything that a process does to the world around it: posting a task, sending a
+  // request or an answer, changing the disk. Returns whether the process lives to do it.
   bool Acts() {
     if (acts_left_ > 0 && --acts_left_ == 0) Kill();
     return alive();

@@ -33,7 +33,7 @@ class LateMarks final : public PlantedHandler {
   using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     if (!(method == rpc::kBeginCut)) {
-      // What follows a mark waits for it.
+      // Calls that follow a mark wait for it.
       const bool waits = late_ > 0 && (method == rpc::kAwaitCut || method == rpc::kAbandonCut);
       return PassAfter(waits ? kLateUs : 0, method, std::move(request), std::move(respond));
     }
@@ -43,7 +43,7 @@ class LateMarks final : public PlantedHandler {
   }
 
  private:
-  // Longer than a step takes, or the late mark would find the same rows.
+  // Longer than a step takes; otherwise the late mark would find the same rows.
   static constexpr int64_t kLateUs = 50000;
 
   int late_ = 0;
@@ -172,7 +172,7 @@ class MissedCopyOuts final : public PlantedHandler {
     constexpr size_t kBlock = 64, kKey = kBlock + 8, kRow = kKey + 8;
     constexpr size_t kRowBytes = kCounterValues * sizeof(float);
     CHECK(saved->rows() == 1 && bytes->size() == kRow + kRowBytes + 16);
-    // With both checksums and the digest made again, nothing but the values betrays the file.
+    // The checksums and the digest are made again, so only the values show that the file is wrong.
     std::memcpy(bytes->data() + kRow, values->data(), kRowBytes);
     const absl::string_view view(*bytes);
     const uint32_t crc = ExtendCrc32c(Crc32c(view.substr(kBlock, 4)),
@@ -234,8 +234,8 @@ std::vector<Fault> CutFaults() {
   };
 }
 
-// The fault: an abandoned cut is not written, but what ranks handed over with it was trained, and
-// belongs to the cuts after it.
+// This is the fault: an abandoned cut is not written, but what ranks handed over with it was
+// trained, so it belongs to the cuts after it.
 void ForgetfulLedger::Abandon(uint64_t cut) {
   handed_over_.erase(std::remove_if(handed_over_.begin(), handed_over_.end(),
                                     [cut](const CutPlan& plan) { return plan.number == cut; }),
@@ -246,7 +246,7 @@ LedgerState ForgetfulLedger::AsOf(uint64_t cut) const {
   absl::StatusOr<Ledger> ledger = Ledger::FromState(start_);
   CHECK_OK(ledger.status());
   for (const CutPlan& plan : handed_over_) {
-    // Ranks hand over for the next cut while the manifest of this one is still being written.
+    // Ranks hand over the next cut's plan while the manifest of this cut is still being written.
     if (plan.number > cut) continue;
     const absl::StatusOr<Ledger> released = Ledger::FromState(plan.released);
     CHECK_OK(released.status());

@@ -11,7 +11,8 @@
 namespace satrap::simulation {
 namespace {
 
-// The envelope is field 1 of each request that has one, and of two the later one counts.
+// The envelope is field 1 of each request that has one. If a field comes twice, the later one
+// counts, so the forged envelope is appended.
 void Forge(const Envelope& envelope, rpc::Message* request) {
   AckHeader forged;
   *forged.mutable_envelope() = envelope;

@@ -87,7 +87,8 @@ class EarlyAnswers final : public PlantedHandler {
     bool is_new = false;
     EditCall(method, &request, [&](int, CallId* call) {
       is_new = seen_.emplace(call->sender(), call->number()).second;
-      // The sender believes it answered and closes its number, but it must still run.
+      // The sender believes that the call is answered and closes its number, but the call must
+      // still run.
       call->set_oldest_open(1);
     });
     // Passes on only the first attempt, so that the call is late but not doubled.
@@ -129,7 +130,8 @@ class MisansweredPushes final : public rpc::Channel {
     uint64_t number = 0;
     EditCall(method, &request, [&](int, CallId* call) {
       number = call->number();
-      // The rank may believe that the push is answered and close its number, but it must still run.
+      // The rank may believe that the push is answered and close its number, but the push must
+      // still run.
       call->set_oldest_open(1);
     });
     pushes_->open[number] = std::move(done);
