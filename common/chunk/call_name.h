@@ -1,9 +1,11 @@
-// Which call a message is an attempt of. A repeat of a call has the same name, so it takes the place
-// of an earlier attempt's chunks (chunked_handler.h) and keeps the call's turn (chunk_memory.h).
+// Which call a message is an attempt of. A repeat of a call has the same name, so it takes the
+// place of an earlier attempt's chunks (chunked_handler.h) and keeps the call's turn
+// (chunk_memory.h).
 //
 // A numbered request (CallPrefix in proto/hot.proto) is named by its method, the sender, the number
 // and the field after the prefix, if that is a varint: numbers grow per stream, and the stream is
-// that field. All of this is at the beginning of the header, so the first chunk of a request has it.
+// that field. All of this is at the beginning of the header, so the first chunk of a request has
+// it.
 //
 // Thread-safe: functions of their arguments.
 

@@ -4,9 +4,9 @@
 // Turns. The first call that was refused is the first to get room. Until it does, others get room
 // only besides its bytes: from what would be free after it. So a large message cannot starve while
 // small ones come and go. Each message that has room is completed or given up without more room, so
-// the first call's turn comes. A call that has not asked again for `patience_us` loses its turn, and
-// so does one whose message could never fit. At most kMostWaiting calls wait in turn; further ones
-// take their chance as if they had just come.
+// the first call's turn comes. A call that has not asked again for `patience_us` loses its turn,
+// and so does one whose message could never fit. At most kMostWaiting calls wait in turn; further
+// ones take their chance as if they had just come.
 //
 // Thread-safe.
 

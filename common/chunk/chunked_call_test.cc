@@ -77,8 +77,8 @@ class Receiver final : public Handler {
   SplitMix64* const random_;
 };
 
-// Loses a tenth of the requests and of the answers, brings a tenth of the requests twice, and delays
-// some of both beyond every timeout.
+// Loses a tenth of the requests and of the answers, brings a tenth of the requests twice, and
+// delays some of both beyond every timeout.
 class BadNetwork final : public Channel {
  public:
   BadNetwork(ManualExecutor* executor, SplitMix64* random, Handler* handler)

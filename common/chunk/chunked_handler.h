@@ -17,9 +17,10 @@
 // attempt: the chunks of an earlier one are dropped when the newer one begins. A transfer of which
 // no chunk has been sent or asked for within `deadline_us` is dropped, too.
 //
-// Whose chunks. The first chunk of a request begins with the call's header, so the envelope in it is
-// checked before anything is kept. The other chunks name only their transfer, a number that begins
-// at a random one in each process: they reach no other run's transfer, and are answered UNKNOWN.
+// Whose chunks. The first chunk of a request begins with the call's header, so the envelope in it
+// is checked before anything is kept. The other chunks name only their transfer, a number that
+// begins at a random one in each process: they reach no other run's transfer, and are answered
+// UNKNOWN.
 //
 // Thread-safe.
 
@@ -64,8 +65,8 @@ class ChunkedHandler final : public Handler {
 
   // As the handler, but also serves kChunkMethods. Chunks: INVALID_ARGUMENT if one does not fit its
   // message or the message would have more than largest_bytes, UNIMPLEMENTED for an unknown method,
-  // FAILED_PRECONDITION if the call is of another run. An answer that has more than largest_bytes is
-  // replaced by INVALID_ARGUMENT, too.
+  // FAILED_PRECONDITION if the call is of another run. An answer that has more than largest_bytes
+  // is replaced by INVALID_ARGUMENT, too.
   void Handle(const Method& method, Message request, Callback respond) override;
 
   size_t num_incomplete_requests() const;

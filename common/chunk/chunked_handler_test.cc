@@ -43,8 +43,8 @@ class Echo final : public Handler {
   std::string answer;  // empty: the answer is the request
 };
 
-// Memory on the heap. Whenever some is allocated or freed, `look` runs on another thread. Whether it
-// has ended then shows whether it had to wait for a lock of this thread.
+// Memory on the heap. Whenever some is allocated or freed, `look` runs on another thread. Whether
+// it has ended then shows whether it had to wait for a lock of this thread.
 class LookingAllocator final : public BufferAllocator {
  public:
   uint8_t* Allocate(size_t size_bytes) override {

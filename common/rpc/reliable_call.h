@@ -17,9 +17,9 @@
 //
 // Silence. WAIT and RESEND are signs of life, and so is an attempt whose answer had begun to arrive
 // when its deadline passed (AnswerHadBegun, rpc.h): the peer is alive and the transfer slow, so the
-// attempts that follow get twice the time. A channel may also say how long before its end an attempt
-// that failed had a sign of life (sign_of_life.h): silence counts from there, and the attempts that
-// follow get no more time. A large payload adds to an attempt's time as well
+// attempts that follow get twice the time. A channel may also say how long before its end an
+// attempt that failed had a sign of life (sign_of_life.h): silence counts from there, and the
+// attempts that follow get no more time. A large payload adds to an attempt's time as well
 // (RpcTimeouts::TransferMs). Time in which this process itself was suspended (with its machine, or
 // by a debugger) is not the peer's silence. It shows as an attempt that takes longer than
 // attempt_timeout_ms, or a pause that takes longer than planned; the excess is not counted. So no

@@ -1,7 +1,7 @@
 // How a channel whose attempts have several exchanges tells a ReliableCall that the peer was alive
-// during an attempt that failed (common/chunk/chunked_channel.h). MarkAnswerBegun (rpc.h) says more:
-// that the attempt needs more time. An error may have both marks; then this one says when the peer
-// gave its last sign.
+// during an attempt that failed (common/chunk/chunked_channel.h). MarkAnswerBegun (rpc.h) says
+// more: that the attempt needs more time. An error may have both marks; then this one says when the
+// peer gave its last sign.
 //
 // Thread-safe: functions of their arguments.
 

@@ -27,7 +27,8 @@ absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<
 
 // A loader leaves out records whose label is no class, and counts classes without the network: too
 // many would end the run, and too few would leave out good records. INVALID_ARGUMENT, naming the
-// output, unless the loaders know the number (ClassesOf in label_targets.h) and it is the network's.
+// output, unless the loaders know the number (ClassesOf in label_targets.h) and it is the
+// network's.
 absl::Status CheckClasses(const std::string& output, absl::optional<int64_t> of_loaders,
                           int64_t of_network);
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-#include "deploy/cli/fake_run.h"
+#include "deploy/cli/testing/fake_run.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -9,8 +9,8 @@
 
 namespace satrap {
 
-// Members train once they have heard of RUNNING, and a job that has trained must not be dropped, not
-// even if this process dies at once. So the log has the entry before anybody hears.
+// Members train once they have heard of RUNNING, and a job that has trained must not be dropped,
+// not even if this process dies at once. So the log has the entry before anybody hears.
 void CoordinatorEngine::Rep::AppendRunningAndBegin() {
   {
     MutexLock lock(&mutex);

@@ -8,8 +8,8 @@
 // It is then decided by what is known at that time, unless the entry itself was the end (SetEnd).
 //
 // A job on trial (job_trial.h) that cannot begin is dropped first: the host appends that to the
-// log, and the end follows OnDropAppended. If a stop comes meanwhile, the run stops instead of going
-// on with the earlier job.
+// log, and the end follows OnDropAppended. If a stop comes meanwhile, the run stops instead of
+// going on with the earlier job.
 //
 // Not thread-safe: the coordinator's engine locks.
 

@@ -1,8 +1,8 @@
 // Test support: a run in progress that does nothing. The test's process holds the run's folder, as
 // a launcher does, and is also the coordinator, which answers as the test has scripted it.
 
-#ifndef SATRAP_DEPLOY_CLI_FAKE_RUN_H_
-#define SATRAP_DEPLOY_CLI_FAKE_RUN_H_
+#ifndef SATRAP_DEPLOY_CLI_TESTING_FAKE_RUN_H_
+#define SATRAP_DEPLOY_CLI_TESTING_FAKE_RUN_H_
 
 #include <cstdint>
 #include <functional>
@@ -71,4 +71,4 @@ class FakeRunTest : public LoggedRunTest, private rpc::Handler {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_CLI_FAKE_RUN_H_
+#endif  // SATRAP_DEPLOY_CLI_TESTING_FAKE_RUN_H_

@@ -1,4 +1,4 @@
-#include "deploy/cli/fake_run.h"
+#include "deploy/cli/testing/fake_run.h"
 
 #include <utility>
 

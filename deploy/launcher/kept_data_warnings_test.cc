@@ -1,4 +1,4 @@
-#include "deploy/cli/kept_data_warnings.h"
+#include "deploy/launcher/kept_data_warnings.h"
 
 #include <future>
 #include <string>

@@ -8,8 +8,8 @@
 // Not thread-safe: for the launcher's main thread, which TakeNew does not hold up. The file is
 // written by a thread that may outlive this object (side_thread.h).
 
-#ifndef SATRAP_DEPLOY_CLI_KEPT_DATA_WARNINGS_H_
-#define SATRAP_DEPLOY_CLI_KEPT_DATA_WARNINGS_H_
+#ifndef SATRAP_DEPLOY_LAUNCHER_KEPT_DATA_WARNINGS_H_
+#define SATRAP_DEPLOY_LAUNCHER_KEPT_DATA_WARNINGS_H_
 
 #include <cstdint>
 #include <memory>
@@ -62,4 +62,4 @@ class KeptDataWarnings {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_CLI_KEPT_DATA_WARNINGS_H_
+#endif  // SATRAP_DEPLOY_LAUNCHER_KEPT_DATA_WARNINGS_H_
