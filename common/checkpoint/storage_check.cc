@@ -94,15 +94,25 @@ class Probe {
     std::sort(names->begin(), names->end());
     const std::vector<std::string> expected = {"entry", "latest", "other"};
     if (*names == expected) return absl::OkStatus();
+    if (std::includes(expected.begin(), expected.end(), names->begin(), names->end()) &&
+        IsBeingRemoved()) {
+      return absl::AbortedError(
+          absl::StrCat(folder_, " is being removed by another coordinator of the run"));
+    }
     return Lacks("readdir", absl::StrCat("it lists ", absl::StrJoin(*names, ", "), " instead of ",
                                          absl::StrJoin(expected, ", ")));
+  }
+
+  // Whether another coordinator tidies up: it removes the files one by one, then the folder.
+  bool IsBeingRemoved() const {
+    return absl::IsNotFound(file_system_->List(folder_).status()) ||
+           absl::IsNotFound(ReadFile(At("other"), file_system_).status());
   }
 
   // The error of a call, with what it means for the run.
   absl::Status Told(absl::string_view call, const absl::Status& status) const {
     if (status.ok()) return status;
-    if (has_folder_ && absl::IsNotFound(status) &&
-        absl::IsNotFound(file_system_->List(folder_).status())) {
+    if (has_folder_ && absl::IsNotFound(status) && IsBeingRemoved()) {
       return absl::AbortedError(absl::StrCat(
           folder_, " was removed by another coordinator of the run: ", status.message()));
     }
@@ -160,6 +170,9 @@ absl::Status LeaveRunId(const std::string& run_dir, uint64_t run_id, FileSystem*
 absl::Status SeesRun(const std::string& run_dir, uint64_t run_id, FileSystem* file_system) {
   const absl::StatusOr<std::string> text = ReadFile(RunIdPath(run_dir), file_system);
   if (text.ok() && *text == RunIdText(run_id)) return absl::OkStatus();
+  if (!text.ok() && !absl::IsNotFound(text.status()) && !absl::IsPermissionDenied(text.status())) {
+    return text.status();
+  }
   const std::string why = text.ok() ? absl::StrCat(RunIdPath(run_dir), " is that of another run")
                                     : std::string(text.status().message());
   return absl::FailedPreconditionError(absl::StrCat(

@@ -35,9 +35,9 @@ absl::Status CheckStorage(const std::string& run_dir, absl::string_view mount_na
 // process has left. Errors as FileSystem. REQUIRES: this process has claimed the newest generation
 absl::Status LeaveRunId(const std::string& run_dir, uint64_t run_id, FileSystem* file_system);
 
-// OK if RUN/run_id holds `run_id`. Otherwise FAILED_PRECONDITION: what `run_dir` names here is
-// another folder than for the coordinator, or cannot be read; or it is the same, but a network
-// file system has not yet looked again, which takes a minute at most.
+// OK if RUN/run_id holds `run_id`. FAILED_PRECONDITION if it is missing, may not be read or holds
+// another number: what `run_dir` names here is another folder than for the coordinator, or a network
+// file system still answers from its cache. Other errors as ReadFile.
 absl::Status SeesRun(const std::string& run_dir, uint64_t run_id, FileSystem* file_system);
 
 }  // namespace satrap

@@ -53,22 +53,41 @@ class Looker {
     const std::vector<PartitionOffset> answers =
         AskOffsets(client_, partitions, RD_KAFKA_OFFSET_BEGINNING, [this] { return is_over(); });
     for (size_t at = 0; at < of.size(); ++at) {
+      const size_t i = of[at];
       if (answers[at].error == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        looks_[of[at]].earliest = answers[at].offset;
+        looks_[i].earliest = answers[at].offset;
+      } else if (!MayPass(KafkaError("cannot look", answers[at].error))) {
+        is_answered_[i] = true;
+        found_(i, looks_[i]);
       }
     }
   }
 
-  // Where the partition ends; -1 if the brokers do not say. A leader that was elected just now does
-  // not answer this before it knows how far its log is committed; until then it gives messages as
-  // if the partition ended earlier.
-  int64_t AskLatest(const KafkaPartition& partition) {
+  // A broker that has just started may not know every topic yet.
+  static bool MayPass(const absl::Status& error) {
+    return absl::IsUnavailable(error) || absl::IsNotFound(error);
+  }
+
+  // Asks where the partition of question `i`, which the brokers have said to end at or before the
+  // offset, begins and ends. Completes the look, or returns false. A leader that was elected just
+  // now does not answer this before it knows how far its log is committed; until then it gives
+  // messages as if the partition ended earlier.
+  bool AskEnds(size_t i) {
+    const PartitionQuestion& question = questions_[i];
     int64_t earliest = -1;
     int64_t latest = -1;
     const rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(
-        client_->get(), partition.topic.c_str(), partition.partition, &earliest, &latest,
-        kPartitionQueryMs);
-    return error == RD_KAFKA_RESP_ERR_NO_ERROR ? latest : -1;
+        client_->get(), question.partition.topic.c_str(), question.partition.partition, &earliest,
+        &latest, kPartitionQueryMs);
+    if (error != RD_KAFKA_RESP_ERR_NO_ERROR || latest < 0) {
+      ask_again_.push_back(i);
+      return false;
+    }
+    // The partition has grown since, and has a message at the offset by now. Only the message itself
+    // shows whether the partition is another one, and a later fetch or look gives it.
+    if (earliest <= question.offset && latest > question.offset) return false;
+    looks_[i].latest = latest;
+    return true;
   }
 
   void Read() {
@@ -76,7 +95,7 @@ class Looker {
     TopicPartitions list(questions_.size());
     for (size_t i = 0; i < questions_.size(); ++i) {
       const PartitionQuestion& question = questions_[i];
-      if (question.asks_earliest && looks_[i].earliest < 0) continue;
+      if (is_answered_[i] || (question.asks_earliest && looks_[i].earliest < 0)) continue;
       list.Add(question.partition, std::max(question.offset, looks_[i].earliest));
       index_of[question.partition] = i;
     }
@@ -116,12 +135,9 @@ class Looker {
     if (is_end || absl::IsOutOfRange(status)) {
       // Messages have expired, or the partition is shorter than the one that the question is about.
       if (!question.asks_latest) return true;
-      look.latest = AskLatest(question.partition);
-      if (look.latest < 0) ask_again_.push_back(i);
-      return look.latest >= 0;
+      return AskEnds(i);
     }
-    // librdkafka keeps trying. A broker that has just started may not know every topic yet.
-    return !absl::IsUnavailable(status) && !absl::IsNotFound(status);
+    return !MayPass(status);  // otherwise librdkafka keeps trying
   }
 
   // The question that waits longest for an end, if it is told now. librdkafka gives no further
@@ -130,9 +146,7 @@ class Looker {
     if (ask_again_.empty()) return absl::nullopt;
     const size_t i = ask_again_.front();
     ask_again_.pop_front();
-    looks_[i].latest = AskLatest(questions_[i].partition);
-    if (looks_[i].latest >= 0) return i;
-    ask_again_.push_back(i);
+    if (AskEnds(i)) return i;
     return absl::nullopt;
   }
 

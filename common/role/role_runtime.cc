@@ -31,18 +31,9 @@ namespace {
 
 constexpr int64_t kServerDrainMs = 500;
 // How long a role waits until it sees the run's folder as the coordinator does: a network file
-// system may answer from a cache at first.
-constexpr int64_t kSeesRunMs = 5000;
+// system may answer from a cache for a while.
+constexpr int64_t kSeesRunMs = 30000;
 constexpr int kSeesRunPauseMs = 100;
-
-absl::Status AwaitSight(const std::string& run_dir, uint64_t run_id) {
-  const int64_t deadline_ms = MonotonicMs() + kSeesRunMs;
-  while (true) {
-    const absl::Status seen = SeesRun(run_dir, run_id, DiskFileSystem());
-    if (seen.ok() || MonotonicMs() >= deadline_ms) return seen;
-    poll(nullptr, 0, kSeesRunPauseMs);
-  }
-}
 
 }  // namespace
 
@@ -152,11 +143,19 @@ RoleRuntime::ProgressRegistration::~ProgressRegistration() {
   rep_->progress_source = nullptr;
 }
 
-absl::Status RoleRuntime::Join() {
-  if (const std::string& run_dir = job().run_dir(); !run_dir.empty()) {
-    NowDoing("looks for the folder of the run");
-    RETURN_IF_ERROR(AwaitSight(run_dir, envelope().run_id()));
+absl::Status RoleRuntime::AwaitRunFolder() {
+  const std::string& run_dir = job().run_dir();
+  if (run_dir.empty()) return absl::OkStatus();
+  NowDoing("looks for the folder of the run");
+  const int64_t deadline_ms = MonotonicMs() + kSeesRunMs;
+  while (true) {
+    const absl::Status seen = SeesRun(run_dir, envelope().run_id(), DiskFileSystem());
+    if (!absl::IsFailedPrecondition(seen) || MonotonicMs() >= deadline_ms) return seen;
+    poll(nullptr, 0, kSeesRunPauseMs);
   }
+}
+
+absl::Status RoleRuntime::Join() {
   bool over;
   {
     MutexLock lock(&rep_->mutex);
@@ -252,6 +251,8 @@ int RunRole(Role role, int argc, char** argv,
   if (!limits.ok()) return start_failed(limits);
   auto runtime = RoleRuntime::Start(role, *flags);
   if (!runtime.ok()) return start_failed(runtime.status());
+  // Before the body, which reads cuts and models in the folder.
+  (*runtime)->ExitUnlessOk((*runtime)->AwaitRunFolder());
   (*runtime)->ExitUnlessOk(body(**runtime));
   return 0;
 }

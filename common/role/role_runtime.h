@@ -123,9 +123,13 @@ class RoleRuntime {
   [[nodiscard]] ProgressRegistration SetProgressSource(ProgressSource source);
 
   // Reports this role as ready and waits until every role of the job is. Does not return if the run
-  // ends first. FAILED_PRECONDITION, and nothing is reported, if the job's run_dir is not the
-  // coordinator's folder here (common/checkpoint/storage_check.h). REQUIRES: at most once
+  // ends first. REQUIRES: at most once
   absl::Status Join();
+
+  // Waits, for 30 s at most, until this process sees the run's folder as the coordinator does
+  // (common/checkpoint/storage_check.h); FAILED_PRECONDITION if it does not. RunRole calls it before
+  // the body, so that a missing mount is not mistaken for a missing cut.
+  absl::Status AwaitRunFolder();
 
   // The member's address (flags.advertise of its process). REQUIRES: after Join; the job has this
   // member

@@ -106,18 +106,13 @@ JobConfig JobIn(const std::string& name) {
 
 TEST_F(RoleRuntimeTest, ARoleThatSeesAnotherFolderThanTheCoordinatorFails) {
   EXPECT_EXIT(
-      RunCase(
-          [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-            const absl::Status joined = runtime.Join();
-            if (coordinator.state() != STARTING) abort();  // it never was ready
-            return joined;
-          },
-          [](FakeCoordinator& coordinator) {
-            if (mkdir("run", 0755) != 0) abort();
-            if (!LeaveRunId("run", kRunId + 1, DiskFileSystem()).ok()) abort();
-            coordinator.SetJob(JobIn("run"));
-            coordinator.StartWhenReady();
-          }),
+      RunCase([](RoleRuntime&, FakeCoordinator&) { return absl::InternalError("it reads a cut"); },
+              [](FakeCoordinator& coordinator) {
+                if (mkdir("run", 0755) != 0) abort();
+                if (!LeaveRunId("run", kRunId + 1, DiskFileSystem()).ok()) abort();
+                coordinator.SetJob(JobIn("run"));
+                coordinator.StartWhenReady();
+              }),
       ::testing::ExitedWithCode(kExitFailed),
       "run_dir run is not the coordinator's folder here: run/run_id is that of another run");
   EXPECT_EQ(Left().kind(), Ending::REFUSED);
@@ -125,23 +120,20 @@ TEST_F(RoleRuntimeTest, ARoleThatSeesAnotherFolderThanTheCoordinatorFails) {
 
 TEST_F(RoleRuntimeTest, ARoleIsReadyOnceItSeesTheFolderOfTheCoordinator) {
   EXPECT_EXIT(RunCase(
-                  [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                  [](RoleRuntime& runtime, FakeCoordinator&) {
+                    RETURN_IF_ERROR(runtime.Join());
+                    return FinishRole(runtime);
+                  },
+                  [](FakeCoordinator& coordinator) {
+                    coordinator.SetJob(JobIn("run"));
+                    coordinator.StartWhenReady();
                     std::thread mount([&coordinator] {
                       coordinator.AwaitHeartbeats(3);
                       if (coordinator.state() != STARTING) abort();
                       if (mkdir("run", 0755) != 0) abort();
                       if (!LeaveRunId("run", kRunId, DiskFileSystem()).ok()) abort();
                     });
-                    const absl::Status joined = runtime.Join();
-                    mount.join();
-                    if (!joined.ok()) return joined;
-                    const absl::Status finished = runtime.Finish(RunResult());
-                    runtime.WaitForFinish();
-                    return finished;
-                  },
-                  [](FakeCoordinator& coordinator) {
-                    coordinator.SetJob(JobIn("run"));
-                    coordinator.StartWhenReady();
+                    mount.detach();
                   }),
               ::testing::ExitedWithCode(0), "");
 }

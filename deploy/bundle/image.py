@@ -116,7 +116,9 @@ def library_layer(bundle, programs, extra):
 
     Libraries lie where this machine's linker looks for them by itself, so that no variable is needed.
     """
-    loaded, interpreter = links_of(programs, bundle / "lib")
+    # Libraries that a program opens by name need libraries, too: CUDA's runtime that of glibc's stubs.
+    shared = [path for path in map(pathlib.Path, extra) if is_elf(path)]
+    loaded, interpreter = links_of([*programs, *shared], bundle / "lib")
     libraries = {path.name: path.read_bytes() for path in (bundle / "lib").iterdir()}
     # Where glibc is, as Debian's lib is a link to usr/lib.
     folder = os.path.realpath(os.path.dirname(loaded["libc.so.6"])).lstrip("/")
@@ -176,10 +178,14 @@ def elf_files(bundle):
     found = []
     for path in sorted(bundle.rglob("*")):
         if path.is_file() and path.relative_to(bundle).parts[0] != "lib":
-            with path.open("rb") as file:
-                if file.read(4) == b"\x7fELF":
-                    found.append(path)
+            if is_elf(path):
+                found.append(path)
     return found
+
+
+def is_elf(path):
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
 
 
 def digest_of(content):

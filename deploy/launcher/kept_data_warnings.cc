@@ -1,21 +1,22 @@
 #include "deploy/launcher/kept_data_warnings.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checked_text.h"
+#include "common/file/durable_file.h"
 #include "common/thread/clock.h"
 
 namespace satrap {
 namespace {
 
 absl::Status Replace(const std::string& path, const LoaderProgress& kept, FileSystem* disk) {
-  const std::string draft = path + ".partial";
-  RETURN_IF_ERROR(WriteCheckedText(draft, kept, disk));
-  RETURN_IF_ERROR(disk->Rename(draft, path));
-  return disk->SyncFolder(path.substr(0, path.rfind('/')));
+  ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file, DurableFile::Create(path, disk));
+  RETURN_IF_ERROR(file->Append(CheckedText(kept)));
+  return file->Commit();
 }
 
 }  // namespace
@@ -31,6 +32,11 @@ KeptDataWarnings::KeptDataWarnings(const std::string& run_dir, bool has_begun, F
       disk_(disk),
       saved_(std::make_shared<Saved>()),
       thread_(/*most=*/1) {
+  {
+    MutexLock lock(&saved_->mutex);
+    saved_->last =
+        absl::UnavailableError(absl::StrCat(path_, ": no thread could be started to write it"));
+  }
   LoaderProgress kept;
   const absl::Status read = ReadCheckedText(path_, disk_, &kept);
   if (!read.ok()) {

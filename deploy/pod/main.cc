@@ -36,6 +36,7 @@ absl::StatusOr<int> Run(const PodFlags& flags) {
     return absl::InvalidArgumentError(absl::StrCat(flags.config, " has no run_dir"));
   }
   ASSIGN_OR_RETURN(const std::string programs_dir, ProgramsDir());
+  RETURN_IF_ERROR(CheckScratch(flags.scratch));
   BlockSupervisorSignals();
   const std::string file_name = FileNameOf(role, flags.role_index);
   SupervisorOptions options;

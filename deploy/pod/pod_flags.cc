@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/file/file_system.h"
 #include "common/role/role_flags.h"
 #include "deploy/launcher/process/role_program.h"
 
@@ -60,6 +61,21 @@ absl::Status CheckPodFlags(const PodFlags& flags, Role role) {
   if (missing.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(RoleName(role), " needs ", absl::StrJoin(missing, " and ")));
+}
+
+absl::Status CheckScratch(const std::string& folder) {
+  const std::string path = folder + "/write_check";
+  absl::Status status;
+  {
+    const auto file = DiskFileSystem()->Create(path);
+    status = file.status();
+    if (status.ok()) status = (*file)->Append("written\n");
+  }
+  if (status.ok()) status = DiskFileSystem()->Remove(path);
+  if (status.ok()) return status;
+  return absl::FailedPreconditionError(
+      absl::StrCat("--scratch ", folder, " cannot be used: ", status.message(),
+                   ". Name a folder of this container that may be written"));
 }
 
 std::string AddressOf(absl::string_view ip, int port) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/flags/flags.h"
@@ -37,6 +38,10 @@ absl::StatusOr<Role> RoleNamed(absl::string_view name);
 
 // INVALID_ARGUMENT if a flag is missing that the role needs.
 absl::Status CheckPodFlags(const PodFlags& flags, Role role);
+
+// That files can be written in the folder --scratch, where a role leaves its ending. Without one, a
+// run that somebody has stopped would go on. The error names the folder and what to do.
+absl::Status CheckScratch(const std::string& folder);
 
 // "10.0.0.7:7000", "[fd00::7]:7000".
 std::string AddressOf(absl::string_view ip, int port);

@@ -62,6 +62,14 @@ TEST(PodFlagsTest, WhatARoleNeedsAndLacksIsNamed) {
   EXPECT_EQ(CheckPodFlags(flags, NN_WORKER).message(), "nn_worker needs --coordinator and --ip");
 }
 
+TEST(PodFlagsTest, AScratchFolderThatCannotBeWrittenIsNamed) {
+  EXPECT_TRUE(CheckScratch(::testing::TempDir()).ok());
+  const absl::Status status = CheckScratch("/nonexistent/scratch");
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::StartsWith("--scratch /nonexistent/scratch cannot be used: "));
+}
+
 TEST(PodFlagsTest, ARoleIsFoundByItsName) {
   EXPECT_EQ(RoleNamed("data_loader").value(), DATA_LOADER);
   EXPECT_EQ(RoleNamed("coordinator").value(), COORDINATOR);

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/types/optional.h"
 #include "common/role/cause_table.h"
 #include "common/role/ending.h"
@@ -60,7 +61,8 @@ absl::StatusOr<int64_t> CoordinatorRestarts::PauseMs(const RoleEnd& end, const s
   if (ExitedWith(end, 0)) {
     // A run that has finished leaves no ending, and its next coordinator says so to whoever asks.
     if (!end.has_left) return after_the_end_.PauseMs(end);
-    return absl::FailedPreconditionError("the run was stopped");
+    return absl::FailedPreconditionError(
+        "the run was stopped. A new start of this container goes on");
   }
   if (cut != cut_) count_.OnCut();
   cut_ = cut;
@@ -70,9 +72,16 @@ absl::StatusOr<int64_t> CoordinatorRestarts::PauseMs(const RoleEnd& end, const s
   }
   if (ExitedWith(end, kExitFailed) && NoRestartCures(end.ending, Ending())) {
     return absl::FailedPreconditionError(
-        absl::StrCat("no restart cures it: ", RuleOf(end.ending).cure));
+        absl::StrCat("no restart cures it: ", RuleOf(end.ending).cure,
+                     ". A new start of this container goes on"));
   }
-  return count_.AddFailure(end.ending, max_restarts_);
+  const absl::StatusOr<int64_t> pause_ms = count_.AddFailure(end.ending, max_restarts_);
+  if (pause_ms.ok()) return pause_ms;
+  // The log counts the restarts, too, so a new start would be refused. `satrap resume` is not.
+  const std::string why = absl::StrReplaceAll(pause_ms.status().message(), {{"\n  ", ""}});
+  return absl::FailedPreconditionError(
+      absl::StrCat(why.empty() ? "max_restarts is 0" : why,
+                   ". Remove the cause, then go on with `satrap resume`"));
 }
 
 }  // namespace satrap

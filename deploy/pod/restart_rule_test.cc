@@ -11,7 +11,9 @@
 namespace satrap {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 constexpr int Exit(int code) { return code << 8; }
@@ -101,7 +103,8 @@ TEST(CoordinatorRestartsTest, ItHasThePausesAndTheLimitOfTheLauncher) {
   EXPECT_EQ(restarts.PauseMs(lost, "").value(), 1000);
   EXPECT_EQ(restarts.PauseMs(lost, "").value(), 2000);
   EXPECT_THAT(std::string(restarts.PauseMs(lost, "").status().message()),
-              HasSubstr("restarted 3 times without a cut"));
+              AllOf(HasSubstr("restarted 3 times without a cut"), EndsWith("`satrap resume`")))
+      << "the log counts them, too";
 }
 
 TEST(CoordinatorRestartsTest, ACutBeginsTheCountAnew) {
@@ -121,7 +124,7 @@ TEST(CoordinatorRestartsTest, AChangeOfSizeIsNoFailure) {
 TEST(CoordinatorRestartsTest, ARunThatWasStoppedStaysStopped) {
   CoordinatorRestarts restarts(/*max_restarts=*/3);
   EXPECT_EQ(restarts.PauseMs(CoordinatorEnd(0, Ending::ASKED), "").status().message(),
-            "the run was stopped");
+            "the run was stopped. A new start of this container goes on");
   RoleEnd finished = CoordinatorEnd(0, Ending::OTHER);
   finished.has_left = false;
   EXPECT_EQ(restarts.PauseMs(finished, "").value(), 5000) << "it tells that the run has finished";

@@ -16,7 +16,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "absl/types/optional.h"
 #include "common/base/check.h"
 #include "common/role/ending.h"
@@ -140,18 +139,17 @@ class Supervisor {
     }
     absl::StatusOr<int64_t> pause_ms =
         options_.role == COORDINATOR ? PauseOfCoordinator(end) : role_restarts_.PauseMs(end);
-    const std::string last = log_->LastError();
-    const std::string says = last.empty() || end.has_left ? "" : absl::StrCat("\nit says: ", last);
+    // A process cannot log its own SIGKILL, so its last line then has nothing to do with it.
+    const bool killed = WIFSIGNALED(end.wait_status) && WTERMSIG(end.wait_status) == SIGKILL;
+    const std::string last = killed || end.has_left ? "" : log_->LastError();
+    const std::string says = last.empty() ? "" : absl::StrCat("\nit says: ", last);
     if (pause_ms.ok()) {
       const std::string when =
           *pause_ms == 0 ? "" : absl::StrFormat(" in %.1f s", static_cast<double>(*pause_ms) / 1e3);
       Leave(absl::StrCat(text, "; it is started again", when, says));
       return *pause_ms;
     }
-    const std::string why = absl::StrReplaceAll(pause_ms.status().message(), {{"\n  ", ""}});
-    Leave(absl::StrCat(text, "; it is not started again",
-                       why.empty() ? " (max_restarts is 0)" : absl::StrCat(": ", why),
-                       ". A new start of this container goes on", says));
+    Leave(absl::StrCat(text, "; it is not started again: ", pause_ms.status().message(), says));
     return absl::nullopt;
   }
 

@@ -6,8 +6,7 @@
 //   ids      one a sample; max_length for a sequence with several; for other features with several
 //            kExpectedIds (common/batch/transfer.h), of which a part may have more
 //   rows     one for each id, but no more than a message has room for (kLargestMessageBytes). A
-// part
-//            of more than max_message_bytes travels in chunks, so that is no limit here.
+//            part of more than max_message_bytes travels in chunks, so that is no limit here.
 //
 // Labels are 0 and 1 in turn; values, indices and all else are 0.
 
