@@ -36,8 +36,8 @@ absl::Status CheckStorage(const std::string& run_dir, absl::string_view mount_na
 absl::Status LeaveRunId(const std::string& run_dir, uint64_t run_id, FileSystem* file_system);
 
 // OK if RUN/run_id holds `run_id`. FAILED_PRECONDITION if it is missing, may not be read or holds
-// another number: what `run_dir` names here is another folder than for the coordinator, or a network
-// file system still answers from its cache. Other errors as ReadFile.
+// another number: what `run_dir` names here is another folder than for the coordinator, or a
+// network file system still answers from its cache. Other errors as ReadFile.
 absl::Status SeesRun(const std::string& run_dir, uint64_t run_id, FileSystem* file_system);
 
 }  // namespace satrap

@@ -15,7 +15,8 @@
 // `memory` has, and answers to be fetched take at most `answer_bytes`; chunk_memory.h says who gets
 // room first. A call (call_name.h) has at most one transfer in each direction, that of its newest
 // attempt: the chunks of an earlier one are dropped when the newer one begins, and refused while it
-// is under way. A transfer of which no chunk has been sent or asked for within `deadline_us` is dropped, too.
+// is under way. A transfer of which no chunk has been sent or asked for within `deadline_us` is
+// dropped, too.
 //
 // Whose chunks. The first chunk of a request begins with the call's header, so the envelope in it
 // is checked before anything is kept. The other chunks name only their transfer, a number that

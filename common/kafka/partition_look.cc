@@ -83,8 +83,8 @@ class Looker {
       ask_again_.push_back(i);
       return false;
     }
-    // The partition has grown since, and has a message at the offset by now. Only the message itself
-    // shows whether the partition is another one, and a later fetch or look gives it.
+    // The partition has grown since, and has a message at the offset by now. Only the message
+    // itself shows whether the partition is another one, and a later fetch or look gives it.
     if (earliest <= question.offset && latest > question.offset) return false;
     looks_[i].latest = latest;
     return true;

@@ -127,8 +127,8 @@ class RoleRuntime {
   absl::Status Join();
 
   // Waits, for 30 s at most, until this process sees the run's folder as the coordinator does
-  // (common/checkpoint/storage_check.h); FAILED_PRECONDITION if it does not. RunRole calls it before
-  // the body, so that a missing mount is not mistaken for a missing cut.
+  // (common/checkpoint/storage_check.h); FAILED_PRECONDITION if it does not. RunRole calls it
+  // before the body, so that a missing mount is not mistaken for a missing cut.
   absl::Status AwaitRunFolder();
 
   // The member's address (flags.advertise of its process). REQUIRES: after Join; the job has this
