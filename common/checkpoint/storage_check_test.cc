@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "common/file/testing/forwarding_file_system.h"
 #include "common/file/testing/memory_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -34,42 +35,6 @@ class StorageCheckTest : public testing::Test {
   std::vector<std::string> Names() { return disk_.List(kRun).value(); }
 
   MemoryFileSystem disk_;
-};
-
-// Passes everything on; a test makes one call wrong.
-class WrongDisk : public FileSystem {
- public:
-  explicit WrongDisk(FileSystem* disk) : disk_(disk) {}
-  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    return disk_->Open(path);
-  }
-  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    return disk_->Create(path);
-  }
-  absl::Status Rename(const std::string& from, const std::string& to) override {
-    return disk_->Rename(from, to);
-  }
-  absl::Status HardLink(const std::string& from, const std::string& to) override {
-    return disk_->HardLink(from, to);
-  }
-  absl::Status CreateLink(const std::string& target, const std::string& path) override {
-    return disk_->CreateLink(target, path);
-  }
-  absl::Status CreateFolders(const std::string& path) override {
-    return disk_->CreateFolders(path);
-  }
-  absl::Status Remove(const std::string& path) override { return disk_->Remove(path); }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
-    return disk_->List(folder);
-  }
-  absl::Status SyncFolder(const std::string& folder) override { return disk_->SyncFolder(folder); }
-  absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path,
-                                                    LockKind kind) override {
-    return disk_->TryLock(path, kind);
-  }
-
- protected:
-  FileSystem* const disk_;
 };
 
 TEST_F(StorageCheckTest, AFolderThatDoesEverythingPassesAndIsLeftAsItWas) {
@@ -118,11 +83,11 @@ TEST_F(StorageCheckTest, AFullDiskMayHaveRoomLater) {
 }
 
 TEST_F(StorageCheckTest, ALinkThatReplacesANameIsRefused) {
-  struct Replacing final : WrongDisk {
-    using WrongDisk::WrongDisk;
+  struct Replacing final : ForwardingFileSystem {
+    using ForwardingFileSystem::ForwardingFileSystem;
     absl::Status HardLink(const std::string& from, const std::string& to) override {
-      disk_->Remove(to).IgnoreError();
-      return disk_->HardLink(from, to);
+      disk()->Remove(to).IgnoreError();
+      return disk()->HardLink(from, to);
     }
   } disk(&disk_);
   EXPECT_THAT(std::string(Check(&disk).message()),
@@ -130,14 +95,14 @@ TEST_F(StorageCheckTest, ALinkThatReplacesANameIsRefused) {
 }
 
 TEST_F(StorageCheckTest, ALinkOrARenameThatOnlyMakesANameIsRefused) {
-  struct Empty final : WrongDisk {
-    using WrongDisk::WrongDisk;
+  struct Empty final : ForwardingFileSystem {
+    using ForwardingFileSystem::ForwardingFileSystem;
     absl::Status HardLink(const std::string& from, const std::string& to) override {
       if (links) return Create(to).status();
-      return disk_->HardLink(from, to);
+      return disk()->HardLink(from, to);
     }
     absl::Status Rename(const std::string& from, const std::string& to) override {
-      const absl::Status removed = disk_->Remove(from);
+      const absl::Status removed = disk()->Remove(from);
       return removed.ok() ? Create(to).status() : removed;
     }
     bool links = true;
@@ -150,10 +115,10 @@ TEST_F(StorageCheckTest, ALinkOrARenameThatOnlyMakesANameIsRefused) {
 }
 
 TEST_F(StorageCheckTest, AFolderThatListsOtherNamesIsRefused) {
-  struct Forgetful final : WrongDisk {
-    using WrongDisk::WrongDisk;
+  struct Forgetful final : ForwardingFileSystem {
+    using ForwardingFileSystem::ForwardingFileSystem;
     absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
-      auto names = disk_->List(folder);
+      auto names = disk()->List(folder);
       if (names.ok()) std::erase(*names, "entry");
       return names;
     }
@@ -164,11 +129,10 @@ TEST_F(StorageCheckTest, AFolderThatListsOtherNamesIsRefused) {
 }
 
 TEST_F(StorageCheckTest, WithoutLocksThereIsNoRun) {
-  struct Lockless final : WrongDisk {
-    using WrongDisk::WrongDisk;
-    absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path,
-                                                      LockKind kind) override {
-      return FileSystem::TryLock(path, kind);
+  struct Lockless final : ForwardingFileSystem {
+    using ForwardingFileSystem::ForwardingFileSystem;
+    absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string&, LockKind) override {
+      return absl::UnimplementedError("no locks");
     }
   } disk(&disk_);
   EXPECT_THAT(std::string(Check(&disk).message()), HasSubstr("flock does not work"));

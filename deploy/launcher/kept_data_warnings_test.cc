@@ -95,7 +95,7 @@ TEST_F(KeptDataWarningsTest, OnAFullDiskAKillLeavesNoLabelsThatAreTakenForAll) {
     return operation.rfind("create", 0) == 0 ? absl::ResourceExhaustedError("no space left")
                                              : absl::OkStatus();
   });
-  KeptDataWarnings(kRun, /*has_begun=*/true, &disk_);
+  const KeptDataWarnings on_a_full_disk(kRun, /*has_begun=*/true, &disk_);
   disk_.SetHook(nullptr);
   EXPECT_THAT(KnownLater(), IsEmpty());
 }

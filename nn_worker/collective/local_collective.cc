@@ -132,7 +132,7 @@ class LocalCollective final : public Collective {
     std::vector<std::string> received;
     const absl::Status status = point_->Meet(
         rank_,
-        absl::Span<char>(reinterpret_cast<char*>(given.data()), given.size() * sizeof(given[0])),
+        absl::Span<char>(reinterpret_cast<char*>(given.data()), given.size() * sizeof(void*)),
         [&](absl::Span<const absl::Span<char>> shown) {
           for (absl::Span<char> strings : shown) {
             received.push_back(*reinterpret_cast<const std::string* const*>(strings.data())[rank_]);

@@ -83,7 +83,7 @@ TEST(CardCheckTest, ACardThatIsTooOldIsNamed) {
   answers.name = "Tesla T4";
   answers.major = 7;
   answers.minor = 5;
-  EXPECT_THAT(Refusal(answers), HasSubstr("card 1, Tesla T4, has compute capability 7.5, and the "
+  EXPECT_THAT(Refusal(answers), HasSubstr("card 1, Tesla T4, has compute capability 7.5, but the "
                                           "kernels need 8.0 or later"));
 }
 
