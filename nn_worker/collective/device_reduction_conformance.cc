@@ -133,9 +133,14 @@ TEST_P(DeviceReductionConformance, SumsFollowOneAnother) {
 
 TEST_P(DeviceReductionConformance, AnAbortEndsASumUnderWayAndItsStatusStays) {
   if (GetParam().max_size() < 2) GTEST_SKIP() << "needs two ranks";
+  // Once a peer is known to have aborted, even a sum that has ended is an error. So rank 0 aborts
+  // only when rank 1 has its first sum.
+  std::latch first_sum(2);
   Spawn(2, [&](Rank* rank) {
     // Rank 1 never joins the second sum.
-    ASSERT_TRUE(rank->Sum({1}).ok());
+    const bool has_sum = rank->Sum({1}).ok();
+    first_sum.arrive_and_wait();
+    ASSERT_TRUE(has_sum);
     if (rank->number() == 1) return;
     ASSERT_TRUE(rank->Start({1}).ok());
     std::latch finishes(1);
