@@ -133,7 +133,7 @@ TEST_F(HostDeviceTest, ADeviceThatIsTooSmallAsAWholeEndsTheRunForGood) {
               "model.layers[2].mlp.units=16384", "--run_dir", Path("run")});
   EXPECT_EQ(end.exit_code, 1);
   EXPECT_THAT(end.err, AllOf(HasSubstr("the host's device has 68719476736 bytes of memory in all, "
-                                       "and each NN worker needs "),
+                                       "but each NN worker needs "),
                              HasSubstr(": use a device with more, a smaller global_batch_size"),
                              Not(HasSubstr("restart"))));
 }
