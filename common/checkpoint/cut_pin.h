@@ -1,6 +1,7 @@
-// A pin keeps a run that may be training from removing a cut while it is read (checkpoint.keep): a
-// reader holds a shared lock of the cut's manifest. The run asks for the exclusive lock before it
-// removes a cut; if it does not get the lock, it tries again later.
+// While a reader has a cut pinned, the run that made it, which may still be training, does not
+// remove it (checkpoint.keep): the reader holds a shared lock of the cut's manifest. The run asks
+// for the exclusive lock before it removes a cut; if it does not get the lock, it tries again
+// later.
 //
 // The lock is on the manifest itself, because in a folder that is mounted read-only no other file
 // can be made. A cut's manifest is removed before its other files. So a reader who holds the lock

@@ -19,7 +19,8 @@ namespace satrap {
 uint64_t ProtocolFingerprint();
 
 // The fingerprint of `files` and all that they import, in whatever order. Ignores comments and the
-// options of settings (proto/options.proto): a build with another range still talks to its peers.
+// options of settings (proto/options.proto), so a build that allows another range of a setting can
+// still talk to its peers.
 uint64_t FingerprintOf(const std::vector<const google::protobuf::FileDescriptor*>& files);
 
 }  // namespace satrap

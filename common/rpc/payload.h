@@ -108,7 +108,8 @@ struct WireValues {
   WireValues Subrange(size_t from, size_t n) const;
 };
 
-// The range of Section.scale_exponent: what f32 values need, and where 2^e and 2^-e are normal.
+// The range of Section.scale_exponent. It covers what f32 values need, and 2^e and 2^-e are normal
+// floats within it.
 constexpr int kLeastScaleExponent = -100;
 constexpr int kLargestScaleExponent = 113;
 

@@ -89,8 +89,8 @@ absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
         sender->member.pid(), " at '", sender->member.address(),
         "', and what the first process held is lost. If both are alive, two were started with the "
         "same --role_index"));
-    // A process that is most likely dead counts as told, so that nobody waits for it. If it lives,
-    // its next heartbeat tells it.
+    // The first process is most likely dead, so it counts as told of the end, and nobody waits for
+    // it. If it is alive, the answer to its next heartbeat tells it.
     entry->told = true;
     return absl::OkStatus();
   }

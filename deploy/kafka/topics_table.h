@@ -46,8 +46,8 @@ std::string TopicsTableText(const std::vector<TopicsRow>& rows, const TopicsColu
 // The sum of the lags of all rows.
 int64_t LagOf(const std::vector<TopicsRow>& rows);
 
-// Asks for the offsets of `partitions`, and for what the group has committed if `group` says so.
-// Errors as KafkaCluster.
+// Asks for the offsets of `partitions` and, if `group` is true, for those that the consumer group
+// has committed. Errors as KafkaCluster.
 absl::StatusOr<std::vector<TopicsRow>> AskTopics(const KafkaCluster& cluster,
                                                  const std::vector<KafkaPartition>& partitions,
                                                  bool group);

@@ -54,7 +54,8 @@ class NetworkGraph {
   LossSums ReadLoss() { return losses_->Read(); }
   absl::Status Backward();
   std::vector<float> ReadLogits(int task);
-  // Counts in the parameters' `gradients` and in those of inputs.
+  // How many values of `gradients` (those of the parameters) and of the gradients of inputs are
+  // beyond `limit` or not finite.
   int64_t CountGradientsBeyond(const Tensor& gradients, float limit);
   absl::Status EndStep();
 

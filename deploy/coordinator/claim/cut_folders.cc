@@ -134,7 +134,7 @@ absl::Status CutFolders::RemoveOld(const RunLog& log, int keep,
     if (!entry->has_cut() || newest >= std::max(keep, 1)) continue;
     kept.insert(entry->cut().cut());
     ++newest;
-    // A run that continues from this cut is tested with the best cut that this cut knows of.
+    // If a run continues from this cut, its test pass uses the best cut that this one records.
     const absl::StatusOr<std::string> best = BestOf(entry->cut().cut());
     if (absl::IsNotFound(best.status())) continue;  // no run can continue from it any more
     // As long as this cut cannot be read, nobody knows which other cut it needs.

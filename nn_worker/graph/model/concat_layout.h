@@ -2,9 +2,9 @@
 //
 // A tensor lies within at most one concatenation, and in one place there. Every other reader of the
 // tensor must run before the concatenation: its Backward then comes after, and adds to the gradient
-// that is already there. Where that would make a cycle, and where the tensor is of another dtype,
-// it keeps memory of its own and is copied; so does an output, whose gradient the loss assigns
-// before any Backward.
+// that is already there. If that would make a cycle, or if the tensor has another dtype, the tensor
+// keeps memory of its own and is copied. An output of the graph is copied, too, because the loss
+// assigns its gradient before any Backward.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_MODEL_CONCAT_LAYOUT_H_
 #define SATRAP_NN_WORKER_GRAPH_MODEL_CONCAT_LAYOUT_H_

@@ -17,8 +17,8 @@ namespace satrap {
 
 class AveragedWeights {
  public:
-  // `parameters` is (1, values) of `backend`; both outlive this object. Reset must come first.
-  // RESOURCE_EXHAUSTED.
+  // `parameters` is (1, values) of `backend`; both outlive this object. Call Reset before any other
+  // method. RESOURCE_EXHAUSTED if there is no memory for the averages.
   static absl::StatusOr<AveragedWeights> Create(float decay, Tensor parameters, Backend* backend);
 
   // Sets the averages to the current parameters. REQUIRES: Show(false)
