@@ -2,8 +2,8 @@
 // reference. The creator fills in the bytes before it shares the buffer; from then on they are
 // constant.
 //
-// The bytes are on the heap, or where a BufferAllocator puts them: a device can copy from some
-// memory faster than from other (nn_worker/backend/device_memory.h).
+// The bytes are on the heap, or wherever a BufferAllocator puts them. From some kinds of memory a
+// device can copy faster than from others (nn_worker/backend/device_memory.h).
 //
 // Copying and destroying are thread-safe, and so is reading a shared buffer.
 
@@ -25,7 +25,8 @@ inline constexpr size_t kBufferAlignment = 64;
 class BufferAllocator {
  public:
   virtual ~BufferAllocator() = default;
-  // `size_bytes` > 0 uninitialised bytes, aligned to kBufferAlignment. Null if there are none left.
+  // Returns `size_bytes` uninitialised bytes, aligned to kBufferAlignment, or null if no memory is
+  // left. REQUIRES: size_bytes > 0
   virtual uint8_t* Allocate(size_t size_bytes) = 0;
   // `data` is what Allocate(size_bytes) returned.
   virtual void Free(uint8_t* data, size_t size_bytes) = 0;

@@ -1,6 +1,6 @@
 // Which embedding worker holds a part of an ordered stream. Loaders, NN workers and embedding
-// workers each compute it, so no message has to say where a part is, and the rule is part of the
-// formats (docs/formats.md).
+// workers each compute this themselves, so no message has to say where a part is. The rule is part
+// of the formats (docs/formats.md).
 
 #ifndef SATRAP_COMMON_BATCH_PART_PLACEMENT_H_
 #define SATRAP_COMMON_BATCH_PART_PLACEMENT_H_

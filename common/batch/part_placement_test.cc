@@ -39,7 +39,8 @@ TEST(PartPlacementTest, OverManyStepsEveryWorkerGetsItsShare) {
   for (const int parts : load) EXPECT_NEAR(parts, kPartsEach, 150);
 }
 
-// Loaders, NN workers and embedding workers compute it separately, so it is part of the formats.
+// Loaders, NN workers and embedding workers each compute the placement themselves. So it is part of
+// the formats and must not change.
 TEST(PartPlacementTest, GivesTheRecordedWorkers) {
   std::vector<int> workers;
   for (uint64_t seq = 0; seq < 8; ++seq) workers.push_back(WorkerOfPart(2, seq, 3, 5));

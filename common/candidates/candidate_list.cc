@@ -16,7 +16,7 @@
 namespace satrap {
 namespace {
 
-// magic | count | ids | counts | XXH64 of all before; little-endian, 8 bytes each.
+// magic | count | ids | counts | XXH64 of everything before it; little-endian, 8 bytes each.
 constexpr char kMagic[] = "SATRCAN1";
 constexpr size_t kWord = sizeof(uint64_t);
 constexpr size_t kOverheadWords = 3;

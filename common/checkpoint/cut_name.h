@@ -22,7 +22,7 @@ struct CutId {
 };
 // "cut_0003_000012"
 std::string CutName(uint64_t generation, uint64_t cut);
-// Nothing for a name that CutName does not give.
+// Nullopt if `name` is not one that CutName can return.
 absl::optional<CutId> ParseCutName(absl::string_view name);
 // RUN/checkpoints
 std::string CheckpointsDir(const std::string& run_dir);

@@ -49,8 +49,8 @@ struct LabelTargets {
 // One entry for each LABEL column, in the order of LabelsOf. REQUIRES: a validated job
 std::vector<LabelTargets> LabelTargetsOf(const JobConfig& job);
 
-// The number of classes of a task's output, as loaders know it; absent if it does not follow from
-// the job, or if the rules with which the run began do not look for it.
+// The number of classes of a task's output, as loaders know it. Absent if the job does not
+// determine it, or if the run began with rules that do not look for it.
 absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& output);
 
 // The number of values of an output of the model; absent if it depends on the widths of features.

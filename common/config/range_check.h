@@ -1,5 +1,6 @@
 // Test support: values on both sides of every border of numeric settings, made from their ranges
-// (proto/options.proto), to check that the validator and the factories enforce them.
+// (proto/options.proto). Tests use them to check that the validator and the factories enforce the
+// ranges.
 
 #ifndef SATRAP_COMMON_CONFIG_RANGE_CHECK_H_
 #define SATRAP_COMMON_CONFIG_RANGE_CHECK_H_
@@ -22,8 +23,9 @@ struct BorderCase {
   std::string range;              // as an error names it
 };
 
-// A rule between fields: good values of the field that ends in `first` need the assignment
-// `second`, which begins at the same message: {"momentum.dampening", "momentum.form=RATE_OUTSIDE"}.
+// A rule between fields: if a field's path ends with `first`, its good values need the assignment
+// `second`, whose path begins at the same message: {"momentum.dampening",
+// "momentum.form=RATE_OUTSIDE"}.
 using Rules = std::vector<std::pair<std::string, std::string>>;
 
 // The borders of all numbers with a range in the message and in those below it. `with` sets the

@@ -67,7 +67,7 @@ class ConsumedSplit {
   uint64_t rows() const { return rows_; }
   // The number of all records of the split; absent unless it is a file whose end is consumed.
   absl::optional<uint64_t> split_rows() const { return split_rows_; }
-  // As the functions of Ledger with the same names (ledger.h).
+  // These do the same as the functions of Ledger with the same names (ledger.h).
   bool IsBlockBegun(uint64_t block) const;
   std::vector<Range> Consumed(uint64_t block, uint32_t size) const;
   std::vector<Offsets> OpenBlocks() const;

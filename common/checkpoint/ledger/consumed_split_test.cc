@@ -32,8 +32,8 @@ ProvenanceRange EndAfter(uint64_t rows) {
   range.set_split_rows(rows);
   return range;
 }
-// The whole block of offsets [block, end), or its places from `from` to before `to` (slot and
-// line).
+// A range of the block with offsets [block, end): its places from `from` to before `to`, each a
+// slot and a line.
 ProvenanceRange Messages(uint64_t block, uint64_t end, std::pair<uint32_t, uint32_t> from,
                          std::pair<uint32_t, uint32_t> to) {
   ProvenanceRange range;

@@ -227,7 +227,8 @@ absl::Status Ledger::ReadEpoch(const EpochLedger& state, Epoch* epoch) {
     epoch->splits.emplace(saved.split(), *std::move(split));
     rows += saved.rows();
   }
-  // Whole splits have no entry, so the total can be checked exactly only if there are none.
+  // Whole splits have no entry, so the total can be checked exactly only if there are no such
+  // splits.
   const bool sums_up = epoch->done_splits.empty() && !epoch->is_closed() ? rows == state.rows()
                                                                          : rows <= state.rows();
   return sums_up
