@@ -49,7 +49,7 @@ TEST(ScoreOnCpuTest, TheJobIsValidWithWhatIsToBeSet) {
       absl::StrSplit(std::string(SuggestScoringOnCpu(NoCard(), job).message()), " --set ");
   sets.erase(sets.begin());
   EXPECT_EQ(sets.size(), 5u);
-  // The user chose the action by the command.
+  // The command line chose the action, so the job without it must also be valid with the advice.
   job.set_action(JobConfig::TRAIN);
   EXPECT_EQ(ProblemsOf(job, sets), "");
 }

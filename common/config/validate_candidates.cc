@@ -23,8 +23,8 @@ const LayerConfig* LayerOf(const ModelConfig& model, const std::string& name) {
   return at == model.layers().end() ? nullptr : &*at;
 }
 
-// Checks that each loss has a layer of the kind that it reads, and that a loss reads each such
-// layer.
+// Checks that the output of each candidate loss is a layer of the kind that it needs, and that each
+// layer of such a kind is the output of a candidate loss.
 void ValidateHeads(const ModelConfig& model, Problems* problems) {
   for (int i = 0; i < model.tasks_size(); ++i) {
     const TaskConfig& task = model.tasks(i);

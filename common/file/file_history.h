@@ -1,8 +1,8 @@
 // Keeps a file below a size limit by moving its content to older files: PATH.1 is what was written
-// before, PATH.2 what was written before that, and so on, as far as the history goes.
+// before, PATH.2 what was written before that, and so on, up to a number of older files.
 //
-// CutForeignFile is thread-safe, also among processes: one cuts, and others leave the file to it.
-// MoveToHistory is for one thread of one process at a time.
+// CutForeignFile is thread-safe, also among processes: while one cuts a file, the others leave it
+// alone. MoveToHistory is for one thread of one process at a time.
 
 #ifndef SATRAP_COMMON_FILE_FILE_HISTORY_H_
 #define SATRAP_COMMON_FILE_FILE_HISTORY_H_
