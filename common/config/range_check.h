@@ -28,12 +28,12 @@ struct BorderCase {
 // "momentum.form=RATE_OUTSIDE"}.
 using Rules = std::vector<std::pair<std::string, std::string>>;
 
-// The borders of all numbers with a range in the message and in those below it. `with` sets the
-// other fields of their messages whose defaults are not valid.
+// The borders of every number that has a range, in the message and in the messages below it. `with`
+// sets the fields beside the number whose defaults are not valid.
 std::vector<BorderCase> BordersOf(const google::protobuf::Descriptor* message,
                                   const Rules& rules = {});
 
-// The rules between the fields of optimizers and initializers.
+// The rules between fields of optimizers and of initializers.
 Rules OptimizerRules();
 
 // Adds an element to each empty list of messages on the way to `field`.

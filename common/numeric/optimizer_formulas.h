@@ -1,14 +1,14 @@
-// The steps of optimizers for one value: the gradient `g` moves the value `w` and its state. The
+// The steps of optimizers for one value: the gradient `g` changes the value `w` and its state. The
 // tables' optimizers, the CPU's dense optimizer and the kernels of devices include these formulas.
-// Each of them has its own loop, and so chooses how a product that is added to something is rounded
-// (vectorize.h).
+// Each of these users has its own loop, and so determines how a product that is added to something
+// is rounded (vectorize.h).
 //
-// RMSProp and FTRL are not here, because one of the three computes them in another order: RMSProp,
-// for example, passes over its values several times to be vectorised.
+// RMSProp and FTRL are not here, because one of the three users computes them in another order. For
+// example, RMSProp passes over its values several times to be vectorised.
 //
 // The functions are always inlined, because a call would not be vectorised and would round as this
-// file is compiled, not as its caller is. They are constexpr so that kernels may call them, and
-// templates because clang rejects a constexpr function that takes a square root which it cannot
+// file is compiled, not as its caller is. They are constexpr so that kernels may call them. They
+// are templates because clang rejects a constexpr function that takes a square root which it cannot
 // compute at compile time. This header includes nothing, because kernels include it.
 
 #ifndef SATRAP_COMMON_NUMERIC_OPTIMIZER_FORMULAS_H_
