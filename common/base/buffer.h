@@ -21,7 +21,7 @@ namespace satrap {
 
 inline constexpr size_t kBufferAlignment = 64;
 
-// Where the bytes of Buffers come from. Thread-safe.
+// Allocates the bytes of Buffers. Thread-safe.
 class BufferAllocator {
  public:
   virtual ~BufferAllocator() = default;
@@ -35,8 +35,8 @@ class BufferAllocator {
 class Buffer {
  public:
   Buffer() = default;  // empty
-  // `size_bytes` uninitialised bytes, from `allocator` unless that is null. The buffer and its
-  // copies keep the allocator alive.
+  // Makes a buffer of `size_bytes` uninitialised bytes, from `allocator` unless that is null. The
+  // buffer and its copies keep the allocator alive.
   explicit Buffer(size_t size_bytes, std::shared_ptr<BufferAllocator> allocator = nullptr);
 
   size_t size() const { return size_; }

@@ -28,7 +28,7 @@ void FillBuffers(int count) {
   }
 }
 
-// Counts the page faults of filling buffers after an earlier round of the same has obtained the
+// Counts the page faults while buffers are filled a second time. The first time has obtained their
 // memory from the kernel.
 int64_t FaultsOfFillingBuffers() {
   FillBuffers(20);

@@ -13,7 +13,7 @@ namespace satrap {
 
 // The parts of one batch, which are trained in the same step, go to consecutive workers: each gets
 // an equal number, give or take one. The first worker is a hash of the batch, so that batches of
-// fewer parts than workers do not always begin at the same ones.
+// fewer parts than workers do not always begin at the same worker.
 //
 // REQUIRES: num_workers > 0
 inline int WorkerOfPart(uint32_t lane, uint64_t seq, uint32_t part, int num_workers) {

@@ -29,7 +29,8 @@ TEST(PartPlacementTest, ThePartsOfABatchAreSpreadEvenlyAtEveryStep) {
   }
 }
 
-// With fewer parts than workers, a fixed first worker would leave others idle for the whole run.
+// If there are fewer parts than workers, a fixed first worker would leave the last workers idle for
+// the whole run.
 TEST(PartPlacementTest, OverManyStepsEveryWorkerGetsItsShare) {
   constexpr int kWorkers = 8;
   constexpr int kPartsEach = 1000;

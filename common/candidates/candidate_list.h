@@ -34,7 +34,7 @@ uint64_t CandidateListHash(const CandidateList& list);
 
 // Errors are those of DurableFile.
 absl::Status WriteCandidateList(const std::string& path, const CandidateList& list);
-// NOT_FOUND without the file; DATA_LOSS, naming it, if it is damaged.
+// NOT_FOUND if there is no such file; DATA_LOSS, naming the file, if it is damaged.
 absl::StatusOr<CandidateList> ReadCandidateList(const std::string& path);
 
 }  // namespace satrap

@@ -14,7 +14,8 @@
 
 namespace satrap {
 
-// Cut `number` of a generation, both counted from 1. Ordered as cuts are committed.
+// Cut `number` of a generation; both are counted from 1. CutIds compare in the order in which cuts
+// are committed.
 struct CutId {
   uint64_t generation = 0;
   uint64_t number = 0;

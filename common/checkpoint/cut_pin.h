@@ -27,13 +27,13 @@ namespace satrap {
 inline constexpr int kReadsOfVanishingCuts = 3;
 
 // The pin of the cut in `folder`; null where locks do not work. NOT_FOUND if there is no cut, or if
-// it is being removed. Errors as FileSystem.
+// it is being removed. Errors are those of FileSystem.
 absl::StatusOr<std::unique_ptr<FileLock>> PinCut(const std::string& folder,
                                                  FileSystem* file_system = DiskFileSystem());
 
 // Locks the cut in `folder` for removal: while the result is held, nobody reads the cut.
 // UNAVAILABLE if it is pinned. Null if it has no manifest (any more), or where locks do not work.
-// Errors as FileSystem.
+// Errors are those of FileSystem.
 absl::StatusOr<std::unique_ptr<FileLock>> LockToRemoveCut(const std::string& folder,
                                                           FileSystem* file_system);
 

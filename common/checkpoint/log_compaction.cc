@@ -30,7 +30,7 @@ CompactedEntry Compacted(const std::vector<RunLogEntry>& entries,
   const auto stays = [&](const CutEntry& cut) {
     return folders.count(cut.cut()) > 0 || starts.count(cut.cut()) > 0;
   };
-  std::set<uint64_t> with_job;  // generations
+  std::set<uint64_t> with_job;  // the generations whose job is kept
   const GenerationEntry* const ran = LastThatRan(entries);
   if (ran != nullptr) with_job.insert(ran->generation());
   for (const RunLogEntry& entry : entries) {

@@ -16,7 +16,7 @@ constexpr OldCause kOldCauses[] = {{"start", BEGAN_START},
                                    {"scale", BEGAN_SCALE_ANNOUNCED},
                                    {"scaled", BEGAN_SCALED}};
 
-// The phrase as old builds wrote it. It must not follow changes of the one in start_cut.h.
+// The phrase as old builds wrote it. It stays as it is even if the phrase in start_cut.h changes.
 constexpr char kOldChooseAnotherCut[] =
     "go on from another cut with `satrap resume RUN --from CUT`";
 

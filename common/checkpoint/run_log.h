@@ -103,8 +103,7 @@ class RunLog {
   // The number of GENERATION entries after the last CUT entry that began because the generation
   // before had failed.
   int restarts_without_cut() const;
-  // Whether the newest entry is a cut after which its generation left on request, as it was asked
-  // to.
+  // Whether the newest entry is the last cut of a generation that left because it was asked to.
   bool has_left() const;
   // The cut from which a generation would begin if it were claimed now: the last one committed
   // since the last GENERATION entry, or else the one from which that generation began. So a run

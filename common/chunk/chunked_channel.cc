@@ -52,8 +52,8 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
     attempt->done = std::move(done);
     const absl::optional<NamedCall> named = CallOf(method, request.header);
     if (named.has_value()) attempt->call = named->name;
-    // A chunk has the attempt's time, but with the time for its own bytes instead of that for the
-    // attempt's payload.
+    // A chunk's timeout is that of the attempt, but the time for the attempt's payload is replaced
+    // by the time for the chunk's own bytes.
     attempt->timeout_ms =
         std::max<int64_t>(1, timeout_ms - RpcTimeouts::TransferMs(request.payload.size()));
     if (FitsInOneFrame(method, request, options.limits)) {

@@ -4,11 +4,11 @@
 //
 // A chunked message is one attempt of its call. Its chunks are sent one after another: each when
 // the one before has arrived. A lost chunk is sent again, at most twice; then the attempt is over,
-// and the caller makes another attempt (common/rpc/reliable_call.h) with its own chunks. Each chunk
-// has the attempt's time, but with the time for its own bytes instead of that for the attempt's
-// payload. Each answer to a chunk, even a refusal, is a sign of life: if the attempt fails
-// afterwards, its error says when the last answer came (common/rpc/sign_of_life.h). Only if the
-// attempt fails because a later chunk took too long do the next attempts get more time
+// and the caller makes another attempt (common/rpc/reliable_call.h) with its own chunks. A chunk's
+// timeout is that of the attempt, but the time for the attempt's payload is replaced by the time
+// for the chunk's own bytes. Each answer to a chunk, even a refusal, is a sign of life: if the
+// attempt fails afterwards, its error says when the last answer came (common/rpc/sign_of_life.h).
+// Only if the attempt fails because a later chunk took too long do the next attempts get more time
 // (MarkAnswerBegun, common/rpc/rpc.h).
 //
 // Thread-safe.
@@ -54,7 +54,7 @@ class ChunkedChannel final : public Channel {
  private:
   struct Rep;
   const std::unique_ptr<Channel> channel_;
-  const std::shared_ptr<Rep> rep_;  // shared with the calls under way
+  const std::shared_ptr<Rep> rep_;  // shared with the calls in progress
 };
 
 }  // namespace satrap::rpc

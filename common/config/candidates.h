@@ -24,8 +24,8 @@ int CandidateFeatureOf(const JobConfig& job);
 // (CandidatesConfig.remove_accidental_hits).
 bool RemovesHits(const CandidatesConfig& candidates, TaskConfig::Loss loss);
 
-// Whether embedding workers need the list of items: for training that draws candidates or uses log
-// Q.
+// Whether embedding workers need the list of items. They do if the job trains and draws candidates
+// or uses log Q.
 bool NeedsCandidateList(const JobConfig& job);
 // Where a run keeps that list (common/candidates/candidate_list.h).
 std::string CandidateListPath(const JobConfig& job);

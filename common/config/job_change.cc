@@ -72,8 +72,8 @@ struct Place {
   std::string why = "it belongs to the run as a whole";
 };
 
-// "7", "SYNC", "[a, b]", "absent". A field that is not set has the text of its default, so writing
-// the default down does not change a job.
+// A field's value as text: "7", "SYNC", "[a, b]", "absent". A field that is not set has the text of
+// its default, so writing the default down does not change a job.
 std::string ValueText(const Message& message, const FieldDescriptor* field) {
   const Reflection* reflection = message.GetReflection();
   std::string text;

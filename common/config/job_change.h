@@ -31,7 +31,7 @@ namespace satrap {
 absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to);
 
 // `from` with the assignments `sets` applied in order (field_path.h), resolved and checked.
-// Errors as SetField and CheckJobChange.
+// Errors are those of SetField and CheckJobChange.
 absl::StatusOr<JobConfig> ChangedJob(const JobConfig& from, const std::vector<std::string>& sets);
 
 // For people: the fields in which two jobs differ, with both values: "nn_worker.device from HOST to

@@ -305,9 +305,9 @@ std::vector<LabelTargets> LabelTargetsOf(const JobConfig& job) {
   return all;
 }
 
-// For a run from files, record_rules fixes how hard it looks: its ledger counts good records, and
-// whether a record is good depends on the classes. The ledger of a topic counts offsets, whether or
-// not they hold good records, so there the newest rules apply.
+// In a run from files, record_rules decides whether all layers are examined: the run's ledger
+// counts good records, and whether a record is good depends on the number of classes. The ledger of
+// a topic counts offsets, whether or not they hold good records, so there all layers are examined.
 absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& output) {
   const bool looks_at_all = job.data().record_rules() >= 2 || job.data().has_kafka();
   if (!looks_at_all) return OutputWidth(job.model(), output);

@@ -25,14 +25,14 @@ inline constexpr float kLargestNumber = 1e15f;
 // What a loss learns from besides the features.
 enum class LearnsFrom {
   kNoLabel,       // labels are not read
-  kDifferences,   // labels that differ; of equal ones it learns a constant
-  kSidesOfAHalf,  // pairs of a label above 1/2 and one that is not
+  kDifferences,   // labels that differ; from equal labels it learns only a constant
+  kSidesOfAHalf,  // pairs of a label above 1/2 and a label that is not
 };
 
 // For one LABEL column: the values that all tasks which read it as their label take.
 struct LabelTargets {
   std::string column;
-  TaskConfig::Loss loss = TaskConfig::BCE;  // the loss of these tasks that takes the least
+  TaskConfig::Loss loss = TaskConfig::BCE;  // the most restrictive loss of these tasks
   float least = -std::numeric_limits<float>::infinity();  // a label is in [least, largest]
   float largest = std::numeric_limits<float>::infinity();
   bool whole = false;  // if true, a label must also be a whole number

@@ -16,7 +16,7 @@
 namespace satrap {
 
 struct BorderCase {
-  std::string field;  // below the message, in the language of SetField; elements are the first ones
+  std::string field;  // path below the message, as for SetField; of each list the first element
   std::vector<std::string> good;
   std::vector<std::string> bad;
   std::vector<std::string> with;  // assignments below the message that the good values need

@@ -49,7 +49,7 @@ const ColumnConfig* LabelColumn(const DataConfig& data, const std::string& name)
 }
 
 struct LabelKind {
-  bool is_class = false;      // and is not anything else
+  bool is_class = false;      // the label can only be a class
   bool may_be_class = false;  // a class may be written as a number
 };
 

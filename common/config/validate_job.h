@@ -33,7 +33,7 @@ void ValidateCandidates(const JobConfig& job, Problems* problems);
 // of messages. A numeric may read a column of `numerics`, which include the broker's time.
 struct ColumnNames {
   std::vector<std::string> ids;
-  std::vector<std::string> lists;  // those of ids that may have several in a record
+  std::vector<std::string> lists;  // the `ids` that may have several values in a record
   std::vector<std::string> numerics;
 };
 ColumnNames ColumnsOf(const DataConfig& data);

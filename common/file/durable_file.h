@@ -33,8 +33,8 @@ class DurableFile {
 
   // Errors are those of Create. After an error only the destructor may be called.
   absl::Status Append(absl::string_view bytes);
-  // Makes everything appended durable under PATH. REQUIRES: called at most once, and after every
-  // Append
+  // Makes everything appended durable under PATH. REQUIRES: called at most once, and not followed
+  // by an Append
   absl::Status Commit();
 
   // How many bytes were appended.
@@ -50,7 +50,7 @@ class DurableFile {
   const std::string path_;
   const std::string partial_path_;
   FileSystem* const file_system_;
-  std::unique_ptr<WritableFile> file_;  // null once committed
+  std::unique_ptr<WritableFile> file_;  // null after Commit
   uint64_t size_bytes_ = 0;
   uint32_t crc32c_ = 0;
 };

@@ -215,7 +215,7 @@ class Disk final : public FileSystem {
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
     const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return FileError("write", path);
-    // Of the buffer, only pages that are written take memory, so a small file takes little.
+    // Only those pages of the buffer that are written take memory, so a small file takes little.
     AlignedBuffer buffer(static_cast<char*>(std::aligned_alloc(kAlignment, kBufferBytes)));
     if (buffer == nullptr) {
       close(fd);

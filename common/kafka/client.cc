@@ -167,7 +167,8 @@ absl::Status KafkaClient::Failed(absl::string_view doing, rd_kafka_resp_err_t co
   const absl::Status status = KafkaError(doing, code, text);
   const ConnectionTrouble::Last why = trouble();
   if (!absl::IsUnavailable(status) || why.reason.empty()) return status;
-  // The names that clients connect to come from the cluster: the brokers of the job only tell them.
+  // Clients connect to the names that the cluster states. The brokers in the job are only asked for
+  // these names.
   const char* const hint =
       why.code == RD_KAFKA_RESP_ERR__RESOLVE
           ? "; brokers tell their clients such names (advertised.listeners): this "

@@ -61,7 +61,7 @@ class MessageBatch {
  private:
   friend class PartitionReader;
   std::vector<rd_kafka_message_s*> messages_;  // owned
-  std::vector<Message> own_;                   // one of the two is empty
+  std::vector<Message> own_;                   // one of these two is empty
 };
 
 }  // namespace satrap

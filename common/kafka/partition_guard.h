@@ -89,10 +89,10 @@ class PartitionGuard {
     KafkaPartition name;
     int64_t start = 0;
     absl::optional<MessageMark> anchor;
-    absl::optional<MessageMark> latest;  // the last one read after the anchor
-    int64_t earliest = -1;               // without an anchor: as the looks have found it
-    int64_t end = -1;                    // as it was told last
-    int64_t looked_end = -2;             // what it was at the last look that had an answer
+    absl::optional<MessageMark> latest;  // the last message read after the anchor
+    int64_t earliest = -1;               // without an anchor: the first offset that looks found
+    int64_t end = -1;                    // as last reported
+    int64_t looked_end = -2;             // `end` at the time of the last look with an answer
     bool is_missing = false;
     bool doubt = false;
     absl::Status status;
@@ -100,7 +100,7 @@ class PartitionGuard {
   // What was known of a partition when the guard asked the brokers about it.
   struct Asked {
     size_t index = 0;
-    absl::optional<MessageMark> anchor;  // absent: one is searched for before the start
+    absl::optional<MessageMark> anchor;  // absent: a message before the start is searched for
     absl::optional<MessageMark> latest;  // the last message read
     int64_t end = -1;
   };

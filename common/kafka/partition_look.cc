@@ -131,7 +131,7 @@ class Looker {
     }
     const bool is_end = message.err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
     if (is_end && message.offset > question.offset) {
-      look.latest = message.offset;  // between there are no messages
+      look.latest = message.offset;  // there are no messages in between
       return true;
     }
     const absl::Status status = KafkaError("cannot look", message.err);

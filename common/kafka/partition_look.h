@@ -33,7 +33,7 @@ struct PartitionQuestion {
 struct PartitionLook {
   absl::optional<MessageMark> first;  // the first message at or after the offset that was asked for
   int64_t earliest = -1;              // the partition's first offset; -1: not asked
-  int64_t latest = -1;  // where it ends; -1: not asked, or after `first`, which shows as much
+  int64_t latest = -1;  // the partition's end; -1: not asked, or known to be after `first`
 };
 
 // Asks all questions at once. Calls `found` with the number of a question and its look as soon as

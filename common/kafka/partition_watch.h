@@ -87,7 +87,7 @@ class PartitionWatch {
   // Only the thread uses these.
   int64_t last_query_ms_ = 0;
   int64_t last_answer_ms_;
-  bool silent_ = false;                    // for so long that `outage_` counts it
+  bool silent_ = false;                    // true while `outage_` counts this watch
   std::vector<int64_t> missing_since_ms_;  // 0: the partition exists
   std::thread thread_;
 };

@@ -43,7 +43,7 @@ class PartitionWatchTest : public testing::Test {
       CHECK(MonotonicMs() < deadline_ms) << "the end of partition " << index << " is not known";
       watch_->NoteLow();
       MutexLock lock(&mutex_);
-      never_.WaitFor(&mutex_, 10);  // the watch tells nobody of an end
+      never_.WaitFor(&mutex_, 10);  // the watch does not signal a new end
     }
   }
 

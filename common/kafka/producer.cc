@@ -86,7 +86,7 @@ void KafkaProducer::OnDelivery(const rd_kafka_message_t& message) {
 
 bool KafkaProducer::SendShortened(const rd_kafka_message_t& message) {
   if (message.len < 2 * kLeastShortened) return false;
-  rd_kafka_headers_t* old = nullptr;  // remain owned by the message
+  rd_kafka_headers_t* old = nullptr;  // still owned by the message
   rd_kafka_headers_t* headers = nullptr;
   if (rd_kafka_message_headers(&message, &old) == RD_KAFKA_RESP_ERR_NO_ERROR) {
     headers = rd_kafka_headers_copy(old);

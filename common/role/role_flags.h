@@ -23,7 +23,7 @@ namespace satrap {
 struct RoleFlags {
   int role_index = 0;       // 0 .. replicas - 1
   std::string coordinator;  // the coordinator's address, as gRPC takes it; required
-  std::string listen;       // where this role serves; empty for roles that serve nothing
+  std::string listen;       // the address at which this role serves; empty if it serves nothing
   // The address at which peers reach this role. Default: `listen`. The NN worker serves nothing;
   // for it this is the host name or IP address that collectives bind to.
   std::string advertise;

@@ -267,7 +267,7 @@ TEST(AnswerWindowThreadsTest, RunsEachCallOnceAndAnswersEachAttemptOnce) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  executor.Stop();  // finishes a WAIT that has begun; a later one would find no attempt
+  executor.Stop();  // a WAIT in progress finishes; a later one would find no attempt
   EXPECT_EQ(answers, kThreads * kCalls);
   for (int number = 1; number <= kCalls; ++number) EXPECT_LE(runs[number], 1) << number;
   EXPECT_EQ(window.num_running(), 0u);

@@ -57,7 +57,7 @@ class CallReceiver {
     std::string name;          // this process's name in errors: "embedding_ps 3"
     Envelope envelope;         // of this run
     uint32_t num_senders = 0;  // senders are 0 .. num_senders - 1
-    int64_t hold_us = 0;       // as of AnswerWindow
+    int64_t hold_us = 0;       // as for AnswerWindow
     Keeping keeping = Keeping::kUntilClosed;
   };
   // `executor` is not owned and must outlive the receiver.

@@ -24,7 +24,7 @@ namespace satrap::rpc {
 class GrpcServer {
  public:
   struct Service {
-    absl::Span<const Method> methods;  // read by Start only
+    absl::Span<const Method> methods;  // only Start reads them
     Handler* handler;                  // not owned; must outlive the server
   };
 

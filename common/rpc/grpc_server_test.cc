@@ -54,7 +54,7 @@ TEST_P(GrpcServerTest, ShutdownNeverHangsOnParkedCalls) {
   for (Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.Wait().status().code(), absl::StatusCode::kUnavailable);
   }
-  for (Callback& respond : parked) respond(Message());  // goes nowhere
+  for (Callback& respond : parked) respond(Message());  // the answers are dropped
 }
 
 TEST_P(GrpcServerTest, ASecondServerAtTheSameAddressIsRefused) {

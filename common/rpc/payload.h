@@ -130,7 +130,7 @@ void SetScale(WireDtype dtype, int scale_exponent, Section* section);
 
 // The numbers of values that F16 could not hold. Both are 0 for other dtypes.
 struct WireLosses {
-  uint64_t saturated = 0;    // infinite or too large for the scale: the largest one was written
+  uint64_t saturated = 0;    // infinite or too large for the scale: the largest value was written
   uint64_t underflowed = 0;  // not 0, but too small: 0 was written
 
   void Add(const WireLosses& other) {

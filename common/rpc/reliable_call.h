@@ -89,7 +89,7 @@ class ReliableCall : public std::enable_shared_from_this<ReliableCall> {
   bool starting_ GUARDED_BY(mutex_) = true;
   bool receiver_has_payload_ GUARDED_BY(mutex_) = false;
   bool attempt_has_payload_ GUARDED_BY(mutex_) = false;
-  int64_t attempt_ GUARDED_BY(mutex_) = 0;         // the one that runs or comes next
+  int64_t attempt_ GUARDED_BY(mutex_) = 0;         // the number of the current or next attempt
   int64_t attempt_timeout_ms_ GUARDED_BY(mutex_);  // without the payload's TransferMs
   // When this attempt, or the pause before it, should end. Any time after that counts as a
   // suspension of this process, not as the peer's silence.

@@ -338,7 +338,7 @@ TEST_F(ReliableCallTest, SilenceAfterAStandstillStillEndsIt) {
 TEST_F(ReliableCallTest, TheFirstAnswerWinsWhicheverAttemptItIsOf) {
   Start();
   Answer(0, absl::DeadlineExceededError("slow"));
-  Answer(0, WithOutcome(OUTCOME_WAIT));  // during the pause: it makes no attempt of its own
+  Answer(0, WithOutcome(OUTCOME_WAIT));  // during the pause: causes no further attempt
   executor_.AdvanceBy(kSecondUs);
   ASSERT_EQ(channel_.requests.size(), 2u);
   Answer(0, absl::UnavailableError("an error of an earlier attempt decides nothing"));

@@ -325,7 +325,7 @@ std::vector<ConsumedSplit::Offsets> ConsumedSplit::DoneBlocks(uint64_t from) con
 
 size_t ConsumedSplit::PiecesBehind() const {
   size_t pieces = 0;
-  uint64_t reached = 0;  // all from the last piece's beginning to here is consumed
+  uint64_t reached = 0;  // everything from the last piece's beginning to here is consumed
   const auto begin_piece = [&](uint64_t from) { pieces += pieces == 0 || from != reached ? 1 : 0; };
   auto done = done_blocks_.begin();
   const auto pass_done_before = [&](uint64_t number) {
@@ -437,8 +437,8 @@ absl::Status ConsumedSplit::CheckRows() const {
 
 absl::StatusOr<ConsumedSplit> ConsumedSplit::FromState(const SplitLedger& state) {
   ConsumedSplit split;
-  // Tells a topic partition from a file even if only whole blocks are left: a partition's blocks
-  // with records have a last message, and every whole block of a file has a record.
+  // Distinguishes a topic partition from a file even if only whole blocks are left: a partition's
+  // blocks with records have a last message, and every whole block of a file has a record.
   split.is_topic_ = state.has_first_offset() || state.has_last_offset() ||
                     (state.blocks_size() > 0 && state.blocks(0).has_block_end()) ||
                     (state.rows() == 0 && state.done_blocks_size() > 0);

@@ -61,7 +61,7 @@ class ConsumedSplit {
   // useless.
   std::string Merge(const ConsumedSplit& other);
 
-  // Whether all records, or offsets, and the end are consumed.
+  // Whether all records (of a partition, all offsets) and the end of the split are consumed.
   bool is_done() const;
   bool has_end() const { return split_rows_.has_value() || bounds_.has_value(); }
   uint64_t rows() const { return rows_; }

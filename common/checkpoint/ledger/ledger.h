@@ -101,10 +101,11 @@ class Ledger {
   // The last message of the highest whole block that has one.
   absl::optional<LastMessage> LastMessageOf(uint32_t epoch, uint32_t split) const;
 
-  // Counts stretches of consumed records that come after something unconsumed of their split, in
-  // all splits that are not done. The size of a ledger depends on them. Ranges and whole blocks
-  // that touch are one stretch, and the first of a split counts as its contiguous beginning, so
-  // there are never more stretches than open blocks and parts in flight.
+  // Counts the stretches of consumed records that follow unconsumed records of the same split, in
+  // all splits that are not done. The size of a ledger depends on this number. Ranges and whole
+  // blocks that touch form one stretch. The first stretch of a split is taken as its contiguous
+  // beginning and is not counted. So the result is never more than the number of open blocks and
+  // parts in flight.
   size_t PiecesBehind() const;
 
  private:
