@@ -47,7 +47,7 @@ absl::StatusOr<std::map<std::string, std::string>> ResolveKafkaSettings(const Ka
 // variable `env:NAME` of the environment with which the process was started, or the value itself.
 absl::StatusOr<std::string> ResolveKafkaValue(absl::string_view value);
 
-// Milliseconds since 1970 of a time in RFC 3339. INVALID_ARGUMENT names the text.
+// Parses a time in RFC 3339 format to milliseconds since 1970. INVALID_ARGUMENT names the text.
 absl::StatusOr<int64_t> ParseKafkaTime(absl::string_view text);
 
 }  // namespace satrap

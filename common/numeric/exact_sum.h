@@ -14,8 +14,8 @@ namespace satrap {
 
 class ExactSum {
  public:
-  // REQUIRES: the sum stays below the largest double, and differences between doubles that occur
-  // are not below the smallest normal double. Squares of floats are far from both limits.
+  // REQUIRES: the sum stays below the largest double, and no difference that the addition computes
+  // falls below the smallest normal double. Squares of floats are far from both limits.
   void Add(double value);
 
   // The sum, rounded once. Inf or NaN if an Inf or NaN was added.

@@ -44,8 +44,8 @@ class FakeCoordinator final : public rpc::Handler {
   }
   // Call before the role starts.
   void RefuseRegister(const absl::Status& error) { register_error_ = error; }
-  // Call before the role starts. The first `times` attempts to register are answered: the
-  // generation is over, and the next one has not begun yet.
+  // Call before the role starts. The answer to the first `times` attempts to register says that the
+  // generation is over and the next one has not begun yet.
   void LetWait(int times) {
     MutexLock lock(&mutex_);
     waits_left_ = times;

@@ -26,8 +26,8 @@ void ReportUnexpectedEnd(Role role, int index, const std::string& ending_path);
 // REQUIRES: static lifetime
 void NowDoing(const char* what);
 
-// The Ending for an exception `error` in the process `index` of `role` while it `doing`, where
-// `doing` is a text as for NowDoing.
+// The Ending for an exception `error` in the process `index` of `role`. `doing` says what the
+// process was doing, as in NowDoing.
 Ending EndingOfException(Role role, int index, absl::string_view doing, std::exception_ptr error);
 
 }  // namespace satrap
