@@ -10,8 +10,8 @@
 // that was asked to stop, or whose run has finished or stopped, exits with 0. The coordinator exits
 // with 75 or 1.
 //
-// A process with --ending=PATH writes its Ending there before it exits, even if an exception ends it
-// (process_end.h). The file appears as a whole, because it is written under another name first.
+// A process with --ending=PATH writes its Ending there before it exits, even if an exception ends
+// it (process_end.h). The file appears as a whole, because it is written under another name first.
 // After a signal or a failed CHECK there is no file. So before a process is started, the file that
 // the previous process left is removed.
 //

@@ -24,12 +24,12 @@
 // runtime's control thread, whatever other threads are doing, without destructors. So write a file
 // that must not be left half written under another name, and rename it. Exit codes:
 //   0       The coordinator says STOPPED; or the run had finished before this process joined it.
-//   1, 77   The coordinator says FAILED. A failure given to failure_sink is first reported to it,
-//           and it answers how the run ends. 1 if this process failed first, or was built from
-//           other sources; else 77.
+//   1, 77   The coordinator says FAILED. A failure given to failure_sink is first reported to the
+//           coordinator, whose answer says how the run ends. 1 if this process failed first, or
+//           was built from other sources; else 77.
 //   75, 76  The coordinator says RESTARTING: 75 if this process failed first, else 76. Also 75: the
-//           coordinator gives no answer for 8 s or does not know this process; or it, or a peer,
-//           is of another run or generation.
+//           coordinator gives no answer for 8 s or does not know this process; or the coordinator
+//           or a peer is of another run or generation.
 //
 // Signals. The first SIGTERM asks the coordinator to stop the run, and this process continues to
 // serve until the run has its last cut, or until stop_seconds and a little more have passed (75). A

@@ -376,8 +376,8 @@ TEST_F(RoleRuntimeTest, DealtPartitionsComeAgainUntilTheyAreKnown) {
                     [&](HeartbeatRequest* request) { request->set_known_partitions(known); });
                 runtime.SetDealtSink([&](const DealtPartition& dealt) {
                   if (dealt.loader() != 1 || dealt.split() != (calls % 2 == 0 ? 2 : 3)) abort();
-                  // Acts as if the first answer, with the first two calls, had been lost: does not
-                  // report them as known.
+                  // Does not report the partitions of the first two calls as known, as if the first
+                  // answer had been lost.
                   if (++calls > 2) ++known;
                 });
                 coordinator.Deal({2, 3});

@@ -1,5 +1,5 @@
-// The first steps of every receiver with a call: it parses the header and checks that the call
-// belongs to its own run.
+// The first checks of every receiver of a call: the header must parse, and the call must belong to
+// the receiver's own run.
 //
 // Thread-safe: functions of their arguments.
 

@@ -14,7 +14,7 @@
 //
 // A receiver gets each array by SectionView or WireView. These never read outside the payload,
 // whatever the peer sent. INVALID_ARGUMENT if a section lies outside the payload, is misaligned, or
-// has another size than its counts imply. The values of an F16 section are scaled by a power of two
+// has a size other than its counts imply. The values of an F16 section are scaled by a power of two
 // that the section states, so that the largest is in [2^14, 2^15). The scaling is exact except for
 // values under 2^-28 of the largest.
 //
