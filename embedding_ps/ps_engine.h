@@ -71,7 +71,7 @@ class PsEngine final : public rpc::Handler {
     FileSystem* file_system = DiskFileSystem();
     KillPoints* kill_points = nullptr;  // may be null
     uint64_t first_step = 0;            // the number of steps that are counted already
-    google::protobuf::RepeatedPtrField<FrozenSteps> frozen_steps;  // of those steps, by table
+    google::protobuf::RepeatedPtrField<FrozenSteps> frozen_steps;  // in those steps, by table
     rpc::RpcTimeouts timeouts;
     SparseOptimizerFactory new_optimizer = NewSparseOptimizer;
   };
@@ -123,8 +123,8 @@ class PsEngine final : public rpc::Handler {
   const TableOwnership ownership_;
   const bool ordered_;
   const std::vector<std::unique_ptr<EmbeddingTable>> tables_;  // in the order of JobConfig.tables
-  rpc::CallReceiver lookup_receiver_;                          // of embedding workers
-  rpc::CallReceiver update_receiver_, apply_receiver_;  // of ranks: their numbers are passed on
+  rpc::CallReceiver lookup_receiver_;                          // calls of embedding workers
+  rpc::CallReceiver update_receiver_, apply_receiver_;         // their calls, numbered by ranks
   // These receive calls of rank 0.
   rpc::CallReceiver begin_cut_receiver_, await_cut_receiver_, abandon_cut_receiver_, load_receiver_;
   PsCuts cuts_;
@@ -137,12 +137,12 @@ class PsEngine final : public rpc::Handler {
   uint64_t applied_steps_ GUARDED_BY(mutex_);
   // A load or a cut may begin only while no Update is open. An Update is admitted only while no
   // load runs.
-  int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted, not answered; or a step that waits
+  int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted but unanswered, or a waiting step
   bool loading_ GUARDED_BY(mutex_) = false;
-  bool load_failed_ GUARDED_BY(mutex_) = false;  // and left no rows
-  bool touched_ GUARDED_BY(mutex_) = false;      // the tables, by anything but a warm start
-  bool restored_ GUARDED_BY(mutex_) = false;     // by a load after they were touched
-  uint64_t holding_cut_ GUARDED_BY(mutex_) = 0;  // while it is written, Updates wait; 0: none
+  bool load_failed_ GUARDED_BY(mutex_) = false;  // the last load failed and left no rows
+  bool touched_ GUARDED_BY(mutex_) = false;      // the tables were used (warm starts do not count)
+  bool restored_ GUARDED_BY(mutex_) = false;     // a load has replaced touched tables
+  uint64_t holding_cut_ GUARDED_BY(mutex_) = 0;  // the cut for which Updates wait; 0: none
   std::vector<Task> held_updates_ GUARDED_BY(mutex_);
 
   std::atomic<uint64_t> lookup_keys_{0}, absent_keys_{0};

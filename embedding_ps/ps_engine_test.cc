@@ -191,7 +191,7 @@ TEST_F(UnorderedPsEngineTest, LookupChecksItsSections) {
 
 TEST(PsEngineTest, RefusesKeysOfPartitionsItDoesNotOwn) {
   Pss pss(PsTestJob(JobConfig::HYBRID, 1, 2));
-  const uint64_t last = ~uint64_t{0};  // PS 1's
+  const uint64_t last = ~uint64_t{0};  // a key that PS 1 owns
   const UpdateCall call = UpdateOf(JobConfig::HYBRID, 0, 0, {last}, {1, 1, 1});
   EXPECT_EQ(pss.CallAndWait(0, rpc::kUpdate, call.Message()).status().code(),
             absl::StatusCode::kInvalidArgument);

@@ -120,8 +120,8 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
   size_t next_file_ GUARDED_BY(mutex_) = 0;
   size_t files_read_ GUARDED_BY(mutex_) = 0;
   std::deque<std::unique_ptr<RowFileWriter>> unsynced_ GUARDED_BY(mutex_);  // complete, not durable
-  int works_ GUARDED_BY(mutex_) = 0;                                        // that have not ended
-  std::vector<std::vector<SavedFile>> written_ GUARDED_BY(mutex_);          // by file: its parts
+  int works_ GUARDED_BY(mutex_) = 0;                                // how many have not ended
+  std::vector<std::vector<SavedFile>> written_ GUARDED_BY(mutex_);  // the parts of each file
   Result result_ GUARDED_BY(mutex_);
   Done done_ GUARDED_BY(mutex_);
 };

@@ -262,7 +262,7 @@ class Load : public std::enable_shared_from_this<Load> {
   Mutex mutex_;
   size_t next_ GUARDED_BY(mutex_) = 0;
   size_t end_ GUARDED_BY(mutex_) = 0;
-  size_t workers_ GUARDED_BY(mutex_) = 0;  // that have not ended
+  size_t workers_ GUARDED_BY(mutex_) = 0;  // how many have not ended
   // Written under mutex_ while workers run.
   LoadResult result_;
 };

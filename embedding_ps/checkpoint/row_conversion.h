@@ -72,7 +72,7 @@ class RowConversion {
   RowFormat format_;
   absl::optional<RowUpgrade> upgrade_;  // applied to the saved rows first
   size_t from_floats_ = 0;              // of a saved row, once upgraded
-  std::vector<float> initial_;          // a row before anything is copied: its states are new
+  std::vector<float> initial_;          // a row with new states, before anything is copied
   std::vector<Copy> copies_;
   std::vector<Ageing> ageing_;
   std::vector<size_t> last_steps_;  // places, in a converted row, of steps that are renumbered

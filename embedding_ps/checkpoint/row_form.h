@@ -22,9 +22,9 @@ namespace satrap {
 // How many floats the parts of a segment's state have.
 struct StateFloats {
   int optimizer;
-  bool optimizer_has_last_step;  // the last of those
-  bool has_l2_step;              // one more, if l2_mode is TOUCHED
-  bool has_last_step;  // and one at the end, if rows keep their last step (semantics GLOBAL)
+  bool optimizer_has_last_step;  // whether the last of `optimizer` is the row's last step
+  bool has_l2_step;              // whether one more follows: l2_mode is TOUCHED
+  bool has_last_step;            // whether the last float is the last step (semantics GLOBAL)
 };
 // REQUIRES: `segment` is validated; `layout` is its place in a table's layout
 StateFloats StateFloatsOf(const SegmentConfig& segment, const RowLayout::Segment& layout);

@@ -127,7 +127,7 @@ TEST_F(SavedTablesTest, ALoadedTableGoesOnAsTheSavedOne) {
   EmbeddingTable::Options options;
   options.shards = 3;
   const auto loaded = NewTable(Config(), options);
-  loaded->CreateRows({77, 78});  // rows that are not in the model go
+  loaded->CreateRows({77, 78});  // rows that the model lacks must vanish
   CHECK_OK(LoadNow({loaded.get()}, directory_).status);
   // Both tables update the old rows and so many new ones that every shard grows.
   std::vector<uint64_t> more = keys_;

@@ -23,9 +23,9 @@ namespace satrap {
 struct StepContext {
   // The fields up to clip_factor are the same for all keys of an Update.
   int64_t step = 0;                   // the job's step, from 0
-  bool finite = true;                 // else no row takes the step
+  bool finite = true;                 // false: no row takes the step
   float normalizer = 1;               // the normalizer of the step (StepHeader), > 0
-  float learning_rate_factor = 1;     // of the push, on top of the table's schedule
+  float learning_rate_factor = 1;     // of the push; multiplies the table's schedule
   absl::optional<int64_t> data_time;  // event time of the samples; nullopt: not known
   double part_share = 1;              // share of the step in this update: 1 in sync; in hybrid the
                                       // part's weight divided by the normalizer
@@ -69,7 +69,7 @@ class SparseOptimizer {
   enum class IdleStep {
     kNothing,
     kState,   // AgeState has a closed form for any number of such steps
-    kValues,  // each such step has to be taken
+    kValues,  // values change, so each such step must be taken
   };
   virtual IdleStep idle_step() const { return IdleStep::kValues; }
   // Changes `state` as `steps` steps with a gradient of 0 would. A rule that returns kValues need

@@ -149,7 +149,7 @@ class EmbeddingTable {
   const RowUpdater updater_;
   const int64_t first_step_, frozen_steps_;
   const int first_partition_, last_partition_;
-  std::vector<uint16_t> shard_of_partition_;  // shards_.size(): not of this process
+  std::vector<uint16_t> shard_of_partition_;  // shards_.size(): held elsewhere
   std::atomic<uint64_t> last_cut_{0};
   std::vector<std::unique_ptr<TableShard>> shards_;
 };

@@ -135,13 +135,13 @@ class RowIndex {
 
   PageBlock block_;
   Entry* entries_ = nullptr;
-  uint64_t lines_per_ordinal_ = 0;  // times 2^64
+  uint64_t lines_per_ordinal_ = 0;  // multiplied by 2^64
   double next_home_lines_ = 0;      // a capacity of this phase; not rounded, to keep phases apart
-  size_t home_lines_ = 0;           // lines that can be a home
+  size_t home_lines_ = 0;           // the number of lines that can be a home
   size_t overflow_lines_ = 0;  // room after them for displaced entries; the last line stays empty
   size_t num_entries_ = 0;
   size_t end_ = 0;       // the entry after the last taken one
-  size_t max_size_ = 0;  // an insert beyond it grows the index first
+  size_t max_size_ = 0;  // an insert beyond this size grows the index first
   size_t size_ = 0;
   uint64_t num_partitions_ = kNumPartitions;
 };

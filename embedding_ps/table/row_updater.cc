@@ -77,7 +77,7 @@ absl::StatusOr<RowUpdater> RowUpdater::Create(const TableConfig& config, uint64_
 void RowUpdater::FuseSegments(const TableConfig& config) {
   // Fewer, longer calls are faster: if a segment `linear` of one value is stepped together with an
   // embedding, it costs almost nothing.
-  std::string before;  // of the segment before
+  std::string before;  // SteppedAlike of the previous segment
   for (int i = 0; i < config.segments_size(); ++i) {
     const RowLayout::Segment& at = layout_.segments()[i];
     const SegmentPolicy& policy = segments_[i];

@@ -68,10 +68,10 @@ class RowUpdater {
     StepContext context_;
     const float inverse_normalizer_;
     const float clip_factor_;
-    absl::InlinedVector<float, 4> learning_rates_;  // of fused_
+    absl::InlinedVector<float, 4> learning_rates_;  // one for each of fused_
     absl::InlinedVector<float, 64> normalised_;
     absl::InlinedVector<float, 64> zeros_;  // the gradient of a sweep
-    std::vector<float> copy_;               // of a row, for Squares
+    std::vector<float> copy_;               // a copy of a row, for Squares
   };
 
   // INVALID_ARGUMENT, naming the field, if `config` is not valid.
@@ -135,12 +135,12 @@ class RowUpdater {
   bool needs_sample_counts_ = false;
   bool needs_part_share_ = false;
   bool is_global_ = false;
-  bool is_dense_ = false;       // whether the rule of any segment is
-  bool needs_sweep_ = false;    // whether any segment does
-  bool has_last_step_ = false;  // whether any segment has one; only with semantics GLOBAL
+  bool is_dense_ = false;       // whether any segment's rule is dense
+  bool needs_sweep_ = false;    // whether any segment needs a sweep
+  bool has_last_step_ = false;  // whether any segment keeps one; only with GLOBAL
   LearningRateSchedule schedule_;
   bool normalises_ = true;       // gradients are divided by the step's normalizer
-  bool only_normalises_ = true;  // no rule does more than that
+  bool only_normalises_ = true;  // no rule does more than normalise
 };
 
 }  // namespace satrap

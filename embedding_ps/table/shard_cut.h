@@ -55,8 +55,8 @@ class ShardCut {
   // The nth partition of the shard.
   struct Partition {
     uint64_t next = 0;  // low bits of the first ordinal that the writer has not passed; 2^52: ended
-    uint32_t newest = RowArena::kMaxRows;  // place of the newest unsorted copy; this: none
-    std::vector<Copy> sorted;  // copies that are not written yet, the smallest ordinal last
+    uint32_t newest = RowArena::kMaxRows;  // place of the newest unsorted copy; kMaxRows: none
+    std::vector<Copy> sorted;              // copies not yet written, the smallest ordinal last
   };
 
   ShardCut(uint64_t number, uint8_t mark, int num_partitions, size_t row_bytes, size_t stride_bytes,

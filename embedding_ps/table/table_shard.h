@@ -27,15 +27,15 @@ namespace satrap {
 
 // What Lookup returns for a key without a row.
 enum class AbsentRows {
-  kInitialValues,  // training: what Update would create the row with
+  kInitialValues,  // training: the values that Update would create
   kZeros,          // evaluation
 };
 
 // The result of a ReadCut.
 enum class CutRead {
   kMore,   // the partition may have more rows
-  kEnded,  // all rows of the partition are read
-  kGone,   // the cut is no longer whole or no longer there; what was read is useless
+  kEnded,  // all rows of the partition have been read
+  kGone,   // the cut is incomplete or has ended; discard what was read
 };
 
 class TableShard {
@@ -141,7 +141,7 @@ class TableShard {
   // squares of a step, and then again for the step's Update and sweep. Empty if there are no
   // sweeps.
   mutable std::vector<uint64_t> seen_ GUARDED_BY(mutex_);
-  std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null while none is under way
+  std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null if no cut is in progress
   // The mark of the newest cut. If an entry has a mark other than 0, it is that of a cut that began
   // after last_mark_ was last 0 and that was not read completely.
   uint8_t last_mark_ GUARDED_BY(mutex_) = 0;

@@ -117,7 +117,7 @@ TEST(TableSquaresTest, TablesThatAreFrozenOrNotNormalisedHaveNoneAndKnowNoFactor
   EXPECT_EQ(Step(frozen.get(), 0, 0.5f), 0);
   config.set_frozen(false);
   config.set_normalisation(NONE);
-  config.mutable_segments()->RemoveLast();  // CowClip needs gradients that are normalised
+  config.mutable_segments()->RemoveLast();  // CowClip requires normalised gradients
   const auto scaled = NewTable(config, 4), whole = NewTable(config, 4);
   for (int64_t step = 0; step < 3; ++step) {
     EXPECT_EQ(Step(scaled.get(), step, 0.5f), 0);
