@@ -15,7 +15,7 @@ namespace satrap {
 
 class LatestTime {
  public:
-  // An Update without a time, or with an earlier one, changes nothing.
+  // An Update without a time, or with an earlier time, changes nothing.
   void Add(absl::optional<int64_t> ms) {
     int64_t latest = ms_.load(std::memory_order_relaxed);
     while (ms.has_value() && *ms > latest && !ms_.compare_exchange_weak(latest, *ms)) {
