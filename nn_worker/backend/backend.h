@@ -4,13 +4,14 @@
 // the host's device; and ReferenceBackend for tests. Each passes backend_conformance.h.
 //
 // Memory. The tensors given to a backend view memory of that backend, with the alignment that
-// tensor.h promises. Tensors are F32 unless an operation says otherwise, and its outputs do not
-// overlap its inputs; cpu_half_backend.h says where F16 and BF16 may replace F32. device_memory.h
-// says how the host gets values in and out; the host's device enforces these rules (host_device.h).
+// tensor.h promises. Tensors are F32 unless an operation says otherwise, and the outputs of an
+// operation do not overlap its inputs; cpu_half_backend.h says where F16 and BF16 may replace F32.
+// device_memory.h says how the host gets values in and out; the host's device enforces these rules
+// (host_device.h).
 //
-// Order. Operations run one after another in call order, with the plain copies of DeviceMemory; a
-// call may return before its operation has run. They return no values: sums, counts and flags are
-// written to backend memory.
+// Order. Operations and the plain copies of DeviceMemory run one after another in call order; a
+// call may return before its operation has run. Operations return no values: sums, counts and flags
+// are written to backend memory.
 //
 // Control. What differs from step to step, and whether a step applies, is read from a StepControl
 // (step_control.h) in backend memory: `control`, U8 (1, sizeof(StepControl)).
@@ -23,10 +24,10 @@
 // Errors. No operation returns an error. A kernel that fails aborts the process: its results are
 // lost.
 //
-// Threads: device_memory.h says what two threads may do at a time.
+// Threads: device_memory.h says which calls two threads may make at the same time.
 //
 // Linear layers are in linear_operations.h, feature interactions in interaction_operations.h,
-// losses in loss_operations.h, what ends a step in step_operations.h.
+// losses in loss_operations.h, and the operations that end a step in step_operations.h.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_BACKEND_H_

@@ -2,10 +2,10 @@
 // of DeepFM, DLRM and the rest of the zoo give them.
 //
 // Bytes. Whatever its kernels do, an operation reads each of its inputs at least once and writes
-// each of its outputs once, and a target that it adds to is read, too. An entry lists these
-// tensors, and the bytes are those of their shapes. Scratch memory, lists of tensors, and repeated
-// reads that the caches might serve are not counted. So a share of the copy ceiling is at most 1,
-// and what is missing from 1 is what a better kernel could gain.
+// each of its outputs once; it also reads each target that it adds to. An entry lists these
+// tensors, and their shapes give its bytes. Scratch memory, lists of tensors, and repeated reads
+// that the caches might serve are not counted. So a share of the copy ceiling is at most 1, and
+// what is missing from 1 is what a better kernel could gain.
 //
 // The tables are constant. Thread-safe.
 
@@ -50,8 +50,8 @@ struct BenchmarkOperation {
   OperationTypes types;
   const char* why;  // which bytes it cannot do without
   BenchmarkWork (*prepare)(Workbench* on);
-  // Kernels that it starts on a device, however many inputs it has: sums over samples take one for
-  // pieces of the samples and one for their sums.
+  // The number of kernels that the operation starts on a device, however many inputs it has. A sum
+  // over samples takes two: one kernel sums up pieces of the samples, the other adds up these sums.
   int launches = 1;
 };
 

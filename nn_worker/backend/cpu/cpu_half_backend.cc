@@ -20,12 +20,12 @@
 namespace satrap {
 namespace {
 
-// Rows of a block. In f32, some hundred values of this many rows, read and written, stay in the L2
-// cache of a core.
+// The number of rows in a block. In f32, rows of some hundred values that are read and written stay
+// in the L2 cache of a core for a block of this size.
 constexpr int64_t kBlockRows = 64;
 
-// How an operation uses an argument. Widened() gives what the inner backend gets in its place; all
-// other arguments go as they are.
+// These structs say how an operation uses an argument. Widened() returns what is passed to the
+// inner backend instead; all other arguments are passed unchanged.
 struct In {
   const Tensor& tensor;
 };
@@ -45,7 +45,7 @@ struct Grads {
 struct InMatrices {
   const SampleMatrices& matrices;
 };
-// The matrices may be a part of the tensor, whose other values stay.
+// The matrices may cover only a part of the tensor; its other values are kept.
 struct AddMatrices {
   const SampleMatrices& matrices;
 };
@@ -76,8 +76,8 @@ const Value& Widened(HalfOperation*, const Value& value) {
   return value;
 }
 
-// The number of rows of the first tensor that an operation reads or writes, which is that of all
-// in operations that are made in blocks.
+// The number of rows of the first tensor that an operation reads or writes. If the operation runs
+// in blocks, all its tensors have this number of rows.
 template <typename... Others>
 int64_t RowsOf(const In& in, const Others&...) {
   return in.tensor.rows;
@@ -91,8 +91,8 @@ int64_t RowsOf(const First&, const Others&... others) {
   return RowsOf(others...);
 }
 
-// dx = dy where y is positive, else 0, of values in either format of 16 bits: a positive number has
-// bits from 1 up to those of infinity. No conversion to f32 is needed to see that.
+// dx = dy where y is positive, else 0, for values in either 16-bit format. A number is positive if
+// its bits are from 1 up to those of infinity, so no conversion to f32 is needed.
 SATRAP_VECTORIZE_SAME_BITS void ReluGradRow(const uint16_t* y, const uint16_t* dy,
                                             uint16_t infinity, int64_t cols, uint16_t* dx) {
   for (int64_t c = 0; c < cols; ++c) {
