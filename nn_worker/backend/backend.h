@@ -118,18 +118,20 @@ class Backend : public DeviceMemory,
   // of their ids (row_exchange_args.h). REQUIRES: all have the same number of samples
   virtual void GatherRows(absl::Span<const FeatureExchange> features) = 0;
   // The gradient of GatherRows for the rows of one table: gradients[r, :] = the sum over features
-  // and their ids j with ids[j] == r, in this order; zero in columns and rows that nothing reads.
-  // With 16-bit values the CPU keeps this order within blocks of samples, one block after another.
-  // The last feature may be the part's candidates, with a number of samples of its own, except on
-  // devices. gradients: (num_rows, row_values) without gaps. A feature with one row per sample
-  // comes alone, and its gradients are (samples, row_values). `inverse` is that of `features`.
+  // and their ids j with ids[j] == r, in this order; zero in columns and rows that no feature
+  // reads. With 16-bit values the CPU keeps this order within blocks of samples, one block after
+  // another. The last feature may be the part's candidates, with a number of samples of its own,
+  // except on devices. gradients: (num_rows, row_values) without gaps. A feature with one row per
+  // sample must be the only one in `features`, and its gradients are (samples, row_values).
+  // `inverse` is the inverse of the ids of `features`.
   virtual void ScatterGradients(absl::Span<const FeatureExchange> features,
                                 const RowInverse& inverse, Tensor gradients) = 0;
-  // Takes the memory that ScatterGradients needs for features with `num_ids` ids together, because
-  // ScatterGradients itself returns no error. Any thread may call it. RESOURCE_EXHAUSTED.
+  // Allocates the memory that ScatterGradients needs for features with `num_ids` ids together,
+  // because ScatterGradients itself cannot return an error. Any thread may call it.
+  // RESOURCE_EXHAUSTED.
   virtual absl::Status ReserveScatter(int64_t /*num_ids*/) { return absl::OkStatus(); }
-  // Whether ScatterGradients reads `inverse`: a device makes the sum of each row by itself, in the
-  // order of the inverse. Otherwise the caller need not make one.
+  // Whether ScatterGradients reads `inverse`. A device does: it sums up each row on its own, in the
+  // order of the inverse. If false, the caller need not make an inverse.
   virtual bool ScattersByRow() const = 0;
 
   // count, F64 (1, 1), += the number of values of x whose magnitude is above `limit`, or that are

@@ -192,11 +192,11 @@ void RunTile(int64_t vectors, const Left& left, const uint32_t* right, const Tar
   }
 }
 
-// out[c] = the pair (first[c], second[c]) for c in [0, cols), and 0 up to `padded`, a multiple
-// of 16. `second` may be null: zeros.
+// out[c] = the pair (first[c], second[c]) for c in [0, cols), and 0 for c in [cols, padded).
+// `padded` is a multiple of 16. A null `second` stands for zeros.
 //
-// Only a few cache lines of each row are read, and the next row's lie `stride` further on, which
-// the CPU's own prefetcher does not foresee. So the lines of later rows are prefetched.
+// Only a few cache lines of each row are read, and those of the next row are `stride` further on.
+// The CPU's own prefetcher does not predict that, so the lines of later rows are prefetched here.
 SATRAP_AVX512_BF16 void PairRows(const uint16_t* first, const uint16_t* second, int64_t stride,
                                  int64_t cols, int64_t padded, uint32_t* out) {
   const uint16_t* const later = first + kPrefetchRows * stride;

@@ -89,7 +89,7 @@ struct CpuBf16Matrix::Rep {
     return Memory(desc, thread->scratch.Get<uint8_t>(std::max<int64_t>(1, desc.get_size())));
   }
 
-  // The product of kRowBlock rows. `what` is its name in messages.
+  // The product for kRowBlock rows of `a`. `what` is the name of the product in messages.
   const Made& RowsOf(const char* what, const Tensor& a, const RightFactor& b, const Tensor& c);
   // The gradient of the weights for `count` columns of x.
   const Made& WeightsOf(const Tensor& x, int64_t count, const Tensor& dz, const Tensor& dw);

@@ -17,11 +17,11 @@ class PlannedLinear final : public PreparedLinear {
   explicit PlannedLinear(const LinearSpec& of) : PreparedLinear(of.args.activation), spec(of) {}
 
   const LinearSpec spec;
-  // Null where our own kernel makes the product.
+  // Null where our own kernel computes the product.
   std::unique_ptr<ProductPlan> forward, input_gradient, weight_gradient;
   bool forward_is_whole = false;  // it ends with bias and activation
   void* mask = nullptr;           // of this layer's ReLU, written by `forward`
-  // The gradient of y has passed the ReLU when this layer gets it.
+  // The ReLU has been applied to the gradient of y already when this layer receives it.
   bool gradient_passed_relu = false;
   void* input_mask = nullptr;  // read by `input_gradient`
   bool sums_columns = false;   // `weight_gradient` makes the bias gradient, too
@@ -46,8 +46,8 @@ ProductPrecision PrecisionOf(DType dtype) {
   return dtype == DType::kF16 ? ProductPrecision::kF16 : ProductPrecision::kF32;
 }
 
-// The product of two factors of one type, into a result of that type or f32. nullopt for other
-// types: our own kernel makes these products, because it takes any types.
+// The spec of a product of two factors of one type, with a result of that type or f32. nullopt for
+// other types: our own kernel, which takes any types, computes those products.
 absl::optional<ProductSpec> SpecOf(const Tensor& a, const Tensor& b, const Tensor& c) {
   if (a.dtype != b.dtype || (c.dtype != DType::kF32 && c.dtype != a.dtype)) return {};
   ProductSpec spec;
@@ -70,7 +70,8 @@ absl::optional<ProductSpec> ForwardSpec(const LinearGradArgs& args) {
   return spec;
 }
 
-// The epilogue that adds bias and activation to a forward product; nothing if there is none.
+// The epilogue that adds bias and activation to a forward product; nullopt if there is no such
+// epilogue.
 absl::optional<ProductEpilogue> WholeEpilogue(const LinearSpec& spec) {
   const Activation activation = spec.args.activation;
   if (spec.bias.empty()) {
