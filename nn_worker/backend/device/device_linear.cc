@@ -108,7 +108,7 @@ void DeviceLinear::Linear(const Tensor& x, const Tensor& w, const Tensor& bias,
 
 void DeviceLinear::LinearGrad(const LinearGradArgs& args) {
   CheckShapes(args);
-  // From here on dy is the gradient before the activation: db, dw and dx are all made of that.
+  // From here on dy is the gradient before the activation. db, dw and dx are all computed from it.
   if (args.activation != Activation::kLinear) {
     ActivateGrad(transfers_.stream(), args.activation, ConstValuesOf(args.y),
                  ConstValuesOf(args.dy), ValuesOf(args.dy), /*add=*/false);
@@ -154,7 +154,7 @@ absl::Status DeviceLinear::PlanForward(PlannedLinear* layer) {
     if (layer->forward_is_whole || whole == ProductEpilogue::kNone) return absl::OkStatus();
   }
   if (Is16Bit(layer->spec.args.y)) {
-    // The sums stay f32 until bias and activation are done.
+    // Sums stay f32 until bias and activation have been applied.
     product->f32_output = true;
     product->c_stride = product->cols;
     product->c_alignment = kMostAlignment;
@@ -189,7 +189,7 @@ absl::Status DeviceLinear::PlanInputGradient(PlannedLinear* layer, PlannedLinear
     const Tensor& y = input_relu->spec.args.y;
     CHECK(y.data == args.x.data && y.cols == args.x.cols && args.x.rows <= y.rows);
     ASSIGN_OR_RETURN(std::unique_ptr<ProductPlan> plan, Plan(*product, ProductEpilogue::kReluGrad));
-    // The mask is asked for last: it is of no use if nothing reads it.
+    // The mask is planned last, because it is of no use if no input gradient reads it.
     if (plan != nullptr) {
       ASSIGN_OR_RETURN(input_relu->gradient_passed_relu, PlanMask(input_relu));
     }
@@ -218,7 +218,7 @@ absl::Status DeviceLinear::PlanWeightGradient(PlannedLinear* layer) {
   return absl::OkStatus();
 }
 
-// Reserves scratch memory now, so that no step allocates.
+// Reserves scratch memory in advance, so that no step allocates.
 absl::Status DeviceLinear::ReserveScratch(const LinearSpec& spec) {
   const LinearGradArgs& args = spec.args;
   const int64_t n = args.x.rows, in = args.w.rows, out = args.w.cols;
