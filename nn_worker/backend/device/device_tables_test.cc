@@ -87,8 +87,8 @@ TEST_F(DeviceTablesTest, ListsOfANetworkThatFillABlockGetAnotherAndStay) {
   EXPECT_EQ(meter_.Read().list_bytes, 3 * kBlock);
 }
 
-// A rehearsal (nn_worker/trainer/device_rehearsal.h) allocates memory for lists step by step. A rank
-// then reserves the same amount in one block, and this must be enough.
+// A rehearsal (nn_worker/trainer/device_rehearsal.h) allocates memory for lists step by step. A
+// rank then reserves the same amount in one block, and this must be enough.
 TEST_F(DeviceTablesTest, WhatListsOfANetworkHaveTakenIsEnoughInOneBlock) {
   Step(20);
   DeviceTables rank = NewTables(ListKind::kNetwork);

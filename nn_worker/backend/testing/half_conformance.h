@@ -5,9 +5,9 @@
 //
 // The tests of an operation in 16 bits are next to those in F32 (backend_conformance_*.cc). Each
 // operation gets random values that F16 or BF16 holds exactly. ReferenceBackend gets the same
-// values
-// as F32 and sums in double. A 16-bit result may differ from the reference's by half a unit in the
-// last place (2^-11 of an F16, 2^-8 of a BF16) plus the tolerance of backend_conformance.h for f32.
+// values as F32 and sums in double. A 16-bit result may differ from the reference's by half a unit
+// in the last place (2^-11 of an F16, 2^-8 of a BF16) plus the tolerance of backend_conformance.h
+// for f32.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_HALF_CONFORMANCE_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_HALF_CONFORMANCE_H_

@@ -14,9 +14,9 @@ namespace satrap::host {
 
 class Fiber {
  public:
-  // `body` does not return.
+  // `body` must never return.
   Fiber(void (*body)(void* argument), void* argument);
-  // The fiber must not be running. What lives on its stack is not destroyed.
+  // The fiber must not be running. Objects on its stack are not destroyed.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
