@@ -38,17 +38,17 @@ struct BenchmarkWork {
 
 // The precisions of a network in which an operation is measured.
 enum class OperationTypes {
-  kF32,         // it takes F32 alone, whatever the network's precision
+  kF32,         // it takes only F32, whatever the network's precision
   kBf16,        // there is no such operation in F32
   kF32AndBf16,  // it takes the activations' dtype
-  kProducts     // likewise; measured in TF32 and F16, too
+  kProducts     // like kF32AndBf16; also measured in TF32 and F16
 };
 
 struct BenchmarkOperation {
   const char* name;  // the function of Backend
   const char* what;  // its variant and shape; n: samples of the batch
   OperationTypes types;
-  const char* why;  // which bytes it cannot do without
+  const char* why;  // which bytes it must move at least
   BenchmarkWork (*prepare)(Workbench* on);
   // The number of kernels that the operation starts on a device, however many inputs it has. A sum
   // over samples takes two: one kernel sums up pieces of the samples, the other adds up these sums.

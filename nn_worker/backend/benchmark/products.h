@@ -61,7 +61,7 @@ class ProductBenchmark {
   std::unique_ptr<DeviceStream> stream_;
   std::unique_ptr<Event> event_;
   std::unique_ptr<Memory> workspace_;                   // of plans
-  std::unique_ptr<Memory> f32_pattern_, half_pattern_;  // pinned: what memory is filled with
+  std::unique_ptr<Memory> f32_pattern_, half_pattern_;  // pinned: values to fill memory with
 };
 
 }  // namespace satrap

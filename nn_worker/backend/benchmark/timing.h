@@ -22,7 +22,7 @@ struct TimingOptions {
 
 struct Timing {
   double seconds = 0;       // of one operation
-  double host_seconds = 0;  // of these, what enqueueing one took the host
+  double host_seconds = 0;  // that the host took to enqueue one operation
 };
 
 // `enqueue` enqueues the operation once; `await` waits until everything enqueued has run. The

@@ -49,7 +49,7 @@ class Workbench {
   Backend* const backend_;
   const int64_t samples_;
   const DType values_;
-  Tensor pattern_;  // F32 (1, any): what tensors are filled with, again and again
+  Tensor pattern_;  // F32 (1, any): repeated to fill tensors
 };
 
 // Gradient targets that assign to `tensors` instead of adding to them.

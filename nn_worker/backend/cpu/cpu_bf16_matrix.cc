@@ -114,7 +114,7 @@ struct CpuBf16Matrix::Rep {
   std::vector<Thread> threads;
   std::map<std::array<int64_t, 6>, Made> rows;
   std::map<std::array<int64_t, 6>, Made> weights;
-  std::set<std::string> told;  // of each kind of product, what was chosen and why
+  std::set<std::string> told;  // the choices so far, for each kind of product
   AlignedScratch blocked, tail_a, tail_c;
 };
 

@@ -52,7 +52,7 @@ class OneDnnWaysTest : public testing::Test {
     hooks.on_choice = [this](const ProductChoice& choice) { choices_.push_back(choice); };
     const auto backend = NewCpuHalfBackend(2, HalfProducts::kOneDnnBf16, hooks);
     const auto reference = NewCpuHalfBackend(2, HalfProducts::kF32);
-    for (int i = 0; i < 2; ++i) {  // the second time nothing is made anew
+    for (int i = 0; i < 2; ++i) {  // the second round reuses the products
       const std::vector<float> got = Layer(backend.get()), wanted = Layer(reference.get());
       ASSERT_EQ(got.size(), wanted.size());
       for (size_t v = 0; v < got.size(); ++v) ASSERT_NEAR(got[v], wanted[v], 1e-3) << v;

@@ -27,7 +27,7 @@ namespace satrap {
 
 // How two BF16 matrices are multiplied. All other products are widened to f32.
 enum class HalfProducts {
-  kF32,         // widened, too
+  kF32,         // widened like all others
   kAvx512Bf16,  // cpu_avx512_bf16.h. REQUIRES: CpuAvx512Bf16::IsSupported()
   kOneDnnBf16,  // cpu_bf16_matrix.h; where oneDNN has no fast way, kAvx512Bf16 if the CPU has it,
                 // else kF32. REQUIRES: CpuBf16Matrix::IsSupported()

@@ -340,7 +340,7 @@ TEST(CpuHalfBackendTest, ScattersTheGradientsOfAllSamples) {
     features.push_back(std::move(feature));
   }
   const Tensor sums = made(DType::kF32, kTableRows, kRowValues);
-  backend->Fill(sums, 5);  // which the scatter clears
+  backend->Fill(sums, 5);  // the scatter must clear it
   backend->ScatterGradients(features, {}, sums);
   const std::vector<float> got = ReadFloats(backend.get(), sums);
   for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(got[i], wanted[i], 1e-3) << i;

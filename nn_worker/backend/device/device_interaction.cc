@@ -63,7 +63,7 @@ std::vector<SharedGradient> ShareGradients(absl::Span<const Tensor> xs,
     if (of == shared.end()) {
       of = shared.insert(shared.end(), {dxs[f], {}});
     } else if (!dxs[f].add) {
-      *of = {dxs[f], {}};  // overwrites what earlier inputs have given
+      *of = {dxs[f], {}};  // overwrites the contributions of earlier inputs
     }
     of->inputs.push_back(ConstValuesOf(xs[f]));
   }

@@ -124,7 +124,7 @@ struct Tower {
     LinearGradArgs a = first.args, b = second.args;
     for (LinearGradArgs* args : {&a, &b}) {
       for (Tensor* tensor : {&args->x, &args->y, &args->dy, &args->dx.tensor}) {
-        tensor->rows = samples;  // as the network does, also for gradients that nobody wants
+        tensor->rows = samples;  // as in the network, also for gradients that are not wanted
       }
     }
     backend->LinearForward(before.get(), a.x, a.w, first.bias, a.y);

@@ -69,7 +69,7 @@ class DeviceTables {
 
  private:
   static void AppendWords(const char* data, size_t bytes, std::vector<int64_t>* words);
-  template <typename T>  // the list at *next, which moves after it
+  template <typename T>  // the list at *next; moves *next past it
   static const T* Advance(const int64_t** next, size_t count) {
     const auto* const list = reinterpret_cast<const T*>(*next);
     *next += (count * sizeof(T) + 7) / 8;
@@ -86,7 +86,7 @@ class DeviceTables {
   char* memory_ = nullptr;              // where the next table goes
   int64_t bytes_ = 0, used_bytes_ = 0;  // of `memory_`
   int64_t held_bytes_ = 0;              // of all memory with tables, including `memory_`
-  bool refused_ = false;                // there is no more memory
+  bool refused_ = false;                // no more memory can be allocated
   int64_t epoch_ = 0;
   std::unordered_map<std::string, const void*> tables_;  // by their bytes
 };

@@ -66,7 +66,7 @@ class GuardedMemory {
 
   const int64_t capacity_bytes_;
   char* const begin_;
-  char* next_;  // what follows was never given out
+  char* next_;  // memory from here on has never been allocated
   int64_t used_bytes_ = 0;
   std::map<const char*, Allocation> allocations_;  // freed ones too, for Describe
   // Only the first num_open_ elements are in use. It has as many elements as allocations_, so that

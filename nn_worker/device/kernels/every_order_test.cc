@@ -1,4 +1,5 @@
-// The tests of all kernels are one suite of one program, so it is instantiated once.
+// Instantiates the suite to which the tests of all kernels belong. They are one program, so this is
+// done once.
 
 #include "nn_worker/device/testing/device_testing.h"
 
