@@ -25,10 +25,10 @@ class StepOperations {
   virtual ~StepOperations() = default;
 
   // Decides a step from its sums over all ranks, (1, kNumStepSums). The step counts if its weight
-  // is not 0, and applies if it is also finite. The control's scale becomes 1 / (StepNormalizer
-  // (rank/step_normalizer.h) * gradient_scale), computed in double and rounded once, or 0 without
-  // weight. Then, if the step counts, gradient_scale is updated by its rule. The other values are
-  // taken from the plan.
+  // is above 0, and applies if it is also finite. The control's scale becomes 1 / (StepNormalizer *
+  // gradient_scale), computed in double and rounded once, or 0 without weight (StepNormalizer:
+  // nn_worker/operation/step_normalizer.h). Then, if the step counts, gradient_scale is updated by
+  // its rule. The other values are taken from the plan.
   virtual void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) = 0;
 
   // One step of an optimizer over a flat range. All tensors are (1, values); there are

@@ -5,9 +5,9 @@
 // the mean. If they were divided by the step's own weight only, a step of 1 sample would count as
 // much as a full batch, although it is mostly noise, and Adagrad would permanently add up to B^2
 // times the usual square to the accumulators of ids that are in every batch. With the factor n / B,
-// each sample has the same influence as in a full batch, whatever its step: the last batch of an
-// epoch or of a lane, a hybrid step in which only some ranks have a part, or the small batch of a
-// slow stream.
+// each sample has the same influence as in a full batch, whichever step it is in: the last batch of
+// an epoch or of a lane, a hybrid step in which only some ranks have a part, or the small batch of
+// a slow stream.
 //
 // Kernels include this header, so it uses only the standard library's integers.
 
