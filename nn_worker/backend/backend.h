@@ -117,12 +117,12 @@ class Backend : public DeviceMemory,
   // Writes the segments and lengths of all features of a part, whatever their tables, from the rows
   // of their ids (row_exchange_args.h). REQUIRES: all have the same number of samples
   virtual void GatherRows(absl::Span<const FeatureExchange> features) = 0;
-  // The gradient of GatherRows for the rows of one table: gradients[r, :] = the sum over features
-  // and their ids j with ids[j] == r, in this order; zero in columns and rows that no feature
-  // reads. With 16-bit values the CPU keeps this order within blocks of samples, one block after
-  // another. The last feature may be the part's candidates, with a number of samples of its own,
-  // except on devices. gradients: (num_rows, row_values) without gaps. A feature with one row per
-  // sample must be the only one in `features`, and its gradients are (samples, row_values).
+  // The gradient of GatherRows for the rows of one table: gradients[r, :] = the sum over the
+  // features, and over their ids j with ids[j] == r, in this order; zero in columns and rows that
+  // no feature reads. With 16-bit values the CPU adds up one block of samples after another, each
+  // in this order. The last feature may be the part's candidates, with a number of samples of its
+  // own, except on devices. gradients: (num_rows, row_values) without gaps. A feature with one row
+  // per sample must be the only one in `features`, and its gradients are (samples, row_values).
   // `inverse` is the inverse of the ids of `features`.
   virtual void ScatterGradients(absl::Span<const FeatureExchange> features,
                                 const RowInverse& inverse, Tensor gradients) = 0;

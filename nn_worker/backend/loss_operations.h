@@ -48,7 +48,7 @@ class LossOperations {
   virtual void SquaredError(Tensor control, Tensor outputs, Tensor labels, Tensor weights,
                             Tensor mask, Tensor doutputs, Tensor sums) = 0;
 
-  // BPR (Rendle et al. 2009): of a pair of sample p, a positive, and n, a negative,
+  // BPR (Rendle et al. 2009). For a pair of sample p, the positive, and sample n, the negative,
   // l = log(1 + exp(z_n - z_p)); dz_p -= weight sigmoid(z_n - z_p), dz_n += the same. The gradient
   // of a sample is the sum over its pairs in their order, and 0 without pairs.
   // scores, dscores: (n, 1)   pairs: U32 (m, 2), rows [p | n], p != n   weights: (m, 1)
@@ -56,11 +56,11 @@ class LossOperations {
                                 Tensor dscores, Tensor sums) = 0;
 
   // l = log(sum over c of exp(z_c)) - z_y; dz_c = weight mask (softmax(z)_c - [c == y]).
-  // logits, dlogits: (n, classes)   labels: (n, 1), of samples that count: whole, in [0, classes)
+  // logits, dlogits: (n, classes)   labels: (n, 1), whole numbers in [0, classes) unless masked
   virtual void SoftmaxCrossEntropy(Tensor control, Tensor logits, Tensor labels, Tensor weights,
                                    Tensor mask, Tensor dlogits, Tensor sums) = 0;
 
-  // With z = scores less log Q, p the column of the positive and sums over the columns that count:
+  // With z = scores - log Q, p the column of the positive, and sums over the columns that count:
   //   kSoftmax    l = log(sum over c of exp(z_c)) - z_p
   //   kLogistic   l = sum over c of BCE(z_c, [c == p])
   // dscores is the gradient for z. Jean et al. (2015); Gutmann and Hyvarinen (2010); the

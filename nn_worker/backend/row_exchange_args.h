@@ -37,7 +37,7 @@ struct FeatureExchange {
   int64_t samples = 0;
   Tensor rows;  // (num_rows, row_values), without gaps; a scatter does not read it
   // If true, there are no ids: the rows were pooled elsewhere, and sample i gets row i. The fields
-  // up to max_length are not read.
+  // from `ids` to `max_length` are not read.
   bool one_row_a_sample = false;
   RowPooling pooling = RowPooling::kSum;
   Tensor ids;              // U32 (1, num_ids), each < num_rows
@@ -50,8 +50,8 @@ struct FeatureExchange {
 
 // Lists the ids that refer to each row. The ids of all features of a table are numbered one after
 // another. The numbers for row r are positions[starts[r]] to positions[starts[r + 1] - 1],
-// ascending. InvertIds (row_inverse.h) makes it. The tensors are empty for a backend that does not
-// scatter by row.
+// ascending. InvertIds (row_inverse.h) makes this list. The tensors are empty for a backend that
+// does not scatter by row.
 struct RowInverse {
   Tensor starts;     // U32 (1, num_rows + 1)
   Tensor positions;  // U32 (1, number of ids)

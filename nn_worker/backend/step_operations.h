@@ -51,8 +51,8 @@ class StepOperations {
   //                           a - c^2, at least 0, instead of a;
   //                           s = lr g / (sqrt(a + epsilon_in_root) + epsilon);
   //                           mu > 0: m = mu m + s; w -= m, otherwise w -= s
-  //     kAdadelta             a = rho a + (1 - rho) g^2; d = g sqrt(u + epsilon) / sqrt(a +
-  //     epsilon);
+  //     kAdadelta             a = rho a + (1 - rho) g^2;
+  //                           d = g sqrt(u + epsilon) / sqrt(a + epsilon);
   //                           u = rho u + (1 - rho) d^2; w -= lr d
   //     kAmsGrad              as kAdam, with x = max(x, v) instead of v in the last line
   //     kFtrl                 q = (beta + sqrt(n + g^2)) / lr + lambda2; n += g^2;
@@ -63,9 +63,9 @@ class StepOperations {
   //
   // embedding_ps/optimizer/ftrl.h and ftml.h derive the last two from the papers' forms.
   //
-  // `copies` then hold the new values, each rounded once. They may overlap neither each other nor
-  // w, and are in the order of their places. REQUIRES: they held the values of w before; `begin` is
-  // a multiple of 16
+  // Afterwards `copies` hold the new values, each rounded once. REQUIRES: the copies held the
+  // values of w before; they overlap neither each other nor w; they are in ascending order of
+  // `begin`, and each `begin` is a multiple of 16
   virtual void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
                              absl::Span<const Tensor> states,
                              absl::Span<const WeightCopy> copies) = 0;

@@ -17,20 +17,23 @@
 //   BlockSize() GridSize()            Dim3: threads in a block, blocks in the grid
 //   SHARED_ARRAY(T, name, [8][33]);   an array of the block; its contents are undefined at first
 //   DynamicShared<T>()                T*, the launch's shared_bytes; aligned to 16
-//   SyncThreads()                     every thread of the block reaches the same call
-//   SyncWarp(mask)                    likewise the lanes of the mask
-//   Shuffle(mask, value, lane)        `value` of a lane: of the given one, of the one `delta` above
-//   ShuffleDown(mask, value, delta)   (its own beyond lane 31), of lane ^ `bits`. Numbers of 4 or 8
-//   ShuffleXor(mask, value, bits)     bytes; 0 <= delta < 32. Undefined if the mask does not name
-//                                     that lane
+//   SyncThreads()                     waits for all threads of the block; all reach the same call
+//   SyncWarp(mask)                    waits for all lanes of the mask
+//   Shuffle(mask, value, lane)        `value` of the given lane. For all shuffles, values have 4 or
+//                                     8 bytes, and the result is undefined if the mask does not
+//                                     include the source lane
+//   ShuffleDown(mask, value, delta)   `value` of the lane `delta` above, 0 <= delta < 32; beyond
+//                                     lane 31, the lane's own value
+//   ShuffleXor(mask, value, bits)     `value` of lane ^ `bits`
 //   Ballot(mask, predicate)           uint32_t, bit i: the predicate of lane i
 //   Any(mask, p)  All(mask, p)        bool
 //   AtomicAdd(p, v)                   int32_t, uint32_t, uint64_t, float. All atomics are relaxed
-//   AtomicMax(p, v)                   int32_t, uint32_t. and return the value before
+//                                     and return the value before the operation
+//   AtomicMax(p, v)                   int32_t, uint32_t
 //   AtomicCas(p, expected, value)     uint32_t, uint64_t
-//   ToFloat(x)  FromFloat<T>(f)       float, Half, Bf16, double. To 16 bits: to nearest, ties to
-//                                     even; a NaN stays a NaN, its payload is the device's
-//   Exp Log1p Sqrt Tanh Abs Min Max Fma    of float and double; not the approximate ones
+//   ToFloat(x)  FromFloat<T>(f)       float, Half, Bf16, double. Rounds to nearest, ties to even;
+//                                     a NaN stays a NaN, but its payload depends on the device
+//   Exp Log1p Sqrt Tanh Abs Min Max Fma    of float and double; accurate, not approximate, versions
 //   LoadVec<N>(p)  StoreVec(p, v)     one access of N values (Vec, vec.h); p is aligned to it
 //
 // A mask must include exactly the lanes that take part, and each of them must pass the same mask.

@@ -1,6 +1,6 @@
 // Products that a vendor's library computes. A product is planned once, with everything that does
-// not change from step to step. The plan can then be run with any number of samples up to the
-// spec's.
+// not change from step to step. The plan can then be run with any number of samples up to that of
+// the spec.
 //
 // The same plan and arguments give the same bits, and equal specs give equal plans.
 //

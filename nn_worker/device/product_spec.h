@@ -1,6 +1,7 @@
 // Describes a matrix product of a linear layer, for any library:
 //
-//   c = epilogue(op(a) op(b)), or of c + op(a) op(b)  c: (rows, cols), each value a sum of `terms`
+//   c = epilogue(op(a) op(b)), or epilogue(c + op(a) op(b))
+//   c: (rows, cols); each value is a sum of `terms` products
 //
 //   forward           y  = x w      a: x (n, in)     b: w (in, out)              rows = n
 //   input gradient    dx = dz w^T   a: dz (n, out)   b: w, transposed            rows = n
@@ -60,7 +61,8 @@ bool ForLibrary(const ProductSpec& spec);
 // The same product for a library that reads matrices column by column. For such a library, a matrix
 // that is stored row by row is the transpose. Since c^T = op(b)^T op(a)^T, the factors change
 // places.
-//   d (m, n) = op(a) op(b);   factors as they are stored: rows, cols, values from column to column
+//   d (m, n) = op(a) op(b). The rows, cols and stride of a factor are those of its stored matrix;
+//   the stride is the number of values from one column to the next.
 struct ColumnMajor {
   struct Factor {
     int64_t rows, cols, stride;

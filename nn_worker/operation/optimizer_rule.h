@@ -1,5 +1,5 @@
-// The rule by which a step changes the parameters of an optimizer, with the rule's constants. The
-// formulas are those of StepOperations::OptimizerStep (step_operations.h).
+// The rule by which an optimizer's step changes its range of parameters, with the rule's constants.
+// The formulas are those of StepOperations::OptimizerStep (step_operations.h).
 //
 // Kernels include this header, so it uses only the standard library's integers.
 

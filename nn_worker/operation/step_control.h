@@ -24,9 +24,10 @@ struct StepControl {
   uint32_t overflows = 0;    // steps that counted and were not finite, since the network was made
 };
 
-// How DecideStep changes StepControl.gradient_scale. A step that is not finite multiplies it by
-// `backoff`; growth_steps finite steps in a row multiply it by `growth`. It stays in [least, most].
-// All are powers of 2, so that scaling is exact. If growth_steps is 0, the scale is constant.
+// How DecideStep changes StepControl.gradient_scale. A step that is not finite multiplies the scale
+// by `backoff`; growth_steps finite steps in a row multiply it by `growth`. The scale stays in
+// [least, most]. These values are powers of 2, so that scaling is exact. If growth_steps is 0, the
+// scale is constant.
 struct GradientScaleRule {
   uint32_t growth_steps = 0;
   float growth = 2;

@@ -1,6 +1,6 @@
 // Measures the operations of a DeviceBackend, and the products of linear layers, one after another
-// on the device that the program links (device_factory.h), and prints each one's share of what the
-// device can do: of a copy's rate, or of a large product's (operation.h, products.h).
+// on the device that the program links (device_factory.h). Prints each rate as a share of a
+// ceiling, which is the rate of a copy or of a large product (operation.h, products.h).
 //
 // Each operation gets a backend of its own, so none shares memory, lists or scratch with another.
 

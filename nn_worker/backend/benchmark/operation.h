@@ -1,5 +1,5 @@
-// The operations of a Backend as kernel_benchmark measures them, at the shapes that training steps
-// of DeepFM, DLRM and the rest of the zoo give them.
+// The operations of a Backend that kernel_benchmark measures, with shapes from training steps of
+// DeepFM, DLRM and the other models of the zoo.
 //
 // Bytes. Whatever its kernels do, an operation reads each of its inputs at least once and writes
 // each of its outputs once; it also reads each target that it adds to. An entry lists these
@@ -22,7 +22,8 @@
 
 namespace satrap {
 
-// An operation with its tensors, to be enqueued any number of times. Destroyed before its backend.
+// An operation with its tensors, to be enqueued any number of times. It must be destroyed before
+// its backend.
 struct BenchmarkWork {
   std::function<void()> enqueue;
   std::vector<Tensor> reads, writes;  // a tensor that is read and written is in both
@@ -36,7 +37,7 @@ struct BenchmarkWork {
   }
 };
 
-// The precisions of a network in which an operation is measured.
+// The network precisions in which an operation is measured.
 enum class OperationTypes {
   kF32,         // it takes only F32, whatever the network's precision
   kBf16,        // there is no such operation in F32

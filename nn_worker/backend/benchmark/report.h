@@ -1,5 +1,5 @@
-// What kernel_benchmark prints: a JSON line for each measurement when it is made, and at the end a
-// table of all of them.
+// Formats the output of kernel_benchmark: a JSON line for each measurement when it is made, and a
+// table of all measurements at the end.
 //
 // Thread-safe: functions of their arguments.
 

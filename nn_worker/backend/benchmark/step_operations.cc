@@ -59,7 +59,7 @@ BenchmarkWork ForwardOf(Workbench* on, int64_t in, int64_t out) {
           out == 1 ? 0 : Flops(on, in, out, 1)};
 }
 
-// The backward pass reads what a forward pass of the same layer has left.
+// The backward pass reads the results of a forward pass of the same layer.
 BenchmarkWork BackwardOf(Workbench* on, int64_t in, int64_t out) {
   const auto layer = std::make_shared<const Layer>(on, in, out);
   layer->Forward(on->backend());

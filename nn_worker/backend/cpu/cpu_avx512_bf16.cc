@@ -40,7 +40,7 @@ constexpr int64_t kSliceRows = 4 * kBlockRows;
 constexpr int64_t kPrefetchRows = 24;
 constexpr int64_t kLineHalves = 32;
 
-// The left factor of a tile. The word at data + r * row_bytes + k * pair_bytes is the pair k of the
+// The left factor of a tile. The word at data + r * row_bytes + k * pair_bytes is the k-th pair of
 // values of row r.
 struct Left {
   const char* data;

@@ -44,7 +44,7 @@ class CpuAvx512Bf16 {
   // y = x w + bias; with `relu` negative values become 0.
   // x: (n, in)   w: (in, out)   bias: F32 (1, out), or empty   y: (n, out)
   void Product(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, const Tensor& y);
-  // dx = dz w^T, or dx += that.   dz: (n, out)   dx: (n, in), wanted
+  // dx = dz w^T, or dx += dz w^T.   dz: (n, out)   dx: (n, in), wanted
   void InputGradient(const Tensor& dz, const Tensor& w, const GradientTarget& dx);
   // dw = x^T dz, and db = the sums of the columns of dz.   db: (1, out), or empty
   void WeightGradient(const Tensor& x, const Tensor& dz, const Tensor& dw, const Tensor& db);

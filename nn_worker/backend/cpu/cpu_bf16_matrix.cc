@@ -42,7 +42,8 @@ memory::desc AnyLayout(int64_t rows, int64_t cols, memory::data_type type) {
 constexpr memory::data_type kBf16 = memory::data_type::bf16;
 constexpr memory::data_type kF32 = memory::data_type::f32;
 
-// The caller provides the scratch memory, because several threads run one product at a time.
+// The caller provides the scratch memory, because several threads may run the same product at the
+// same time.
 dnnl::primitive_attr UserScratch() {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -98,7 +99,7 @@ struct CpuBf16Matrix::Rep {
   template <typename InnerProduct, typename Matmul>
   Made FirstTaken(const std::string& what, const std::string& shape, InnerProduct inner_product,
                   Matmul matmul);
-  // Why a way is refused; empty if it is not.
+  // Why a way is refused; empty if it is not refused.
   template <typename Make>
   std::string Objection(OneDnnWay way, Make make, Made* made, std::string* name);
   std::string MakeInnerProduct(const Tensor& a, const RightFactor& b, const Tensor& c, Made* made);
@@ -174,7 +175,7 @@ std::string CpuBf16Matrix::Rep::MakeInnerProduct(const Tensor& a, const RightFac
   made->b = chosen.weights_desc();
   made->scratch = chosen.scratchpad_desc();
   made->product = dnnl::inner_product_forward(chosen);
-  // oneDNN's weights are (out, in), in blocks of its own.
+  // oneDNN stores these weights as (out, in), in its own blocked layout.
   made->plain = Desc(c.cols, a.cols, kBf16, b.out_stride, b.in_stride);
   const std::string reorder = MakeReorder(made->plain, made->b, made);
   return IsReferenceImplementation(reorder) ? reorder : chosen.impl_info_str();
@@ -194,7 +195,7 @@ std::string CpuBf16Matrix::Rep::MakeInnerProductGradient(int64_t n, int64_t coun
   made->a = Desc(n, count, kBf16, x_stride, 1);
   made->b = Desc(n, out, kBf16, dz_stride, 1);
   const memory::desc any = AnyLayout(out, count, kF32);
-  // oneDNN asks for the forward product that this is the gradient of.
+  // oneDNN describes a gradient by means of its forward product.
   const dnnl::inner_product_forward::desc forward(dnnl::prop_kind::forward_training, made->a,
                                                   AnyLayout(out, count, kBf16), made->b);
   const dnnl::inner_product_forward::primitive_desc hint(forward, engine);

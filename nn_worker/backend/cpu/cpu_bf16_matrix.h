@@ -25,7 +25,7 @@ class CpuBf16Matrix {
  public:
   // Whether oneDNN has these products on this CPU, fast or slow. They need AVX-512.
   static bool IsSupported();
-  // Whether these products are faster than those of f32, which needs AMX. (Without AMX, even with
+  // Whether these products are faster than those of f32. This needs AMX. (Without AMX, even with
   // AVX512_BF16, oneDNN's product of BF16 is slower than its product of f32.) Depends on CPUID and
   // on the operating system.
   static bool IsFast();

@@ -20,8 +20,8 @@
 namespace satrap {
 namespace {
 
-// The number of rows in a block. In f32, rows of some hundred values that are read and written stay
-// in the L2 cache of a core for a block of this size.
+// The number of rows in a block. It is so small that in f32 rows of some hundred values, both read
+// and written, stay in the L2 cache of a core.
 constexpr int64_t kBlockRows = 64;
 
 // These structs say how an operation uses an argument. Widened() returns what is passed to the
@@ -248,15 +248,16 @@ class CpuHalfBackend final : public HostBackend {
   static bool AreBf16(const Tensor& x, const Tensor& w) {
     return x.dtype == DType::kBF16 && w.dtype == DType::kBF16;
   }
-  // Whether AVX512_BF16 computes a product that oneDNN does not compute. `result` may be empty.
+  // For a product that oneDNN does not compute: whether AVX512_BF16 computes it. `result` may be
+  // empty.
   bool Avx512Multiplies(const Tensor& x, const Tensor& w, const Tensor& result) const {
     // If oneDNN is in use but is not asked for this product, as for products with one output, plain
     // loops compute it.
     const bool plain = onednn_ != nullptr && !AsksOneDnn(x, w);
     return avx512_ != nullptr && !plain && AreBf16(x, w) && result.dtype != DType::kF16;
   }
-  // Whether oneDNN is asked for a product with `w`. It is not for products with one output, which
-  // plain loops compute.
+  // Whether oneDNN is asked for a product with `w`. Products with one output are computed by plain
+  // loops instead.
   bool AsksOneDnn(const Tensor& x, const Tensor& w) const {
     return onednn_ != nullptr && AreBf16(x, w) && w.rows > 0 && w.cols > 1;
   }

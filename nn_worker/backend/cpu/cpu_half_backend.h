@@ -1,7 +1,7 @@
-// The CPU backend of a network that computes in 16 bits. Besides all that CpuBackend takes, it
-// takes F16 and BF16 for the values of samples and for their gradients (x, y, dy, dx, the values of
-// segments) and for the `w` of Linear and LinearGrad, also with different dtypes in one operation.
-// A gradient of parameters, a sum and statistics stay F32 or F64.
+// The CPU backend of a network that computes in 16 bits. In addition to the dtypes that CpuBackend
+// accepts, it accepts F16 and BF16 for the values of samples and their gradients (x, y, dy, dx, the
+// values of segments) and for the `w` of Linear and LinearGrad. The tensors of one operation may
+// have different dtypes. Gradients of parameters, sums and statistics stay F32 or F64.
 //
 // 16-bit values are widened to f32, which is exact. CpuBackend computes with the widened values and
 // also sums in f32. Its results are rounded to 16 bits once, to nearest, ties to even. So a result
@@ -29,8 +29,9 @@ namespace satrap {
 enum class HalfProducts {
   kF32,         // widened like all others
   kAvx512Bf16,  // cpu_avx512_bf16.h. REQUIRES: CpuAvx512Bf16::IsSupported()
-  kOneDnnBf16,  // cpu_bf16_matrix.h; where oneDNN has no fast way, kAvx512Bf16 if the CPU has it,
-                // else kF32. REQUIRES: CpuBf16Matrix::IsSupported()
+  // cpu_bf16_matrix.h. Where oneDNN has no fast way: kAvx512Bf16 if the CPU has it, else kF32.
+  // REQUIRES: CpuBf16Matrix::IsSupported()
+  kOneDnnBf16,
 };
 // The fastest on this CPU: kOneDnnBf16 with AMX; otherwise kAvx512Bf16, if the CPU has it;
 // otherwise kF32.

@@ -151,9 +151,9 @@ TEST(CpuHalfBackendTest, AReluGradientPassesWhereTheBitsOfYAreAPositiveNumber) {
   }
 }
 
-// Shows that a product works as promised, whether plain loops or special instructions compute it. 1
-// + 2^-9 is not a BF16, so a sum of 64 of them shows whether the operands were rounded before they
-// were multiplied, and whether the sum was rounded on the way.
+// Shows that a product works as promised, whether plain loops or special instructions compute it.
+// The value 1 + 2^-9 is not a BF16, so a sum of 64 such values shows whether the operands were
+// rounded before they were multiplied, and whether the sum was rounded on the way.
 TEST(CpuHalfBackendTest, MultipliesRoundedValuesAndSumsThemInF32) {
   const auto backend = NewCpuHalfBackend(1, HalfProducts::kF32);
   const auto tensor = [&](DType dtype, int64_t rows, int64_t cols, float value) {
@@ -173,7 +173,8 @@ TEST(CpuHalfBackendTest, MultipliesRoundedValuesAndSumsThemInF32) {
             (std::vector<float>(2, 64 * (1 + 0x1p-9f) * (1 + 0x1p-7f))));
 }
 
-// The tensors have more rows than a block, and each is as wide as neighbours in one concatenation.
+// The tensors have more rows than a block. Some operations read and write neighbouring columns of
+// one tensor, as in a concatenation.
 TEST(CpuHalfBackendTest, OperationsInBlocksGiveRowsTheBitsThatTheyHaveAlone) {
   constexpr int64_t kRows = 1300, kWidth = 12;
   const auto backend = NewCpuHalfBackend(2);

@@ -73,7 +73,7 @@ void ActivateRow(Activation activation, const float* x, float* y, int64_t cols) 
 }
 
 // In this and the next two functions dx may be dy, so the pointers cannot be __restrict. Element c
-// depends only on element c, which ivdep tells the compiler.
+// of dx depends only on element c of the inputs; ivdep tells the compiler so.
 SATRAP_VECTORIZE_FUSED void ReluGradRow(const float* y, const float* dy, float* dx, bool add,
                                         int64_t cols) {
   if (add) {

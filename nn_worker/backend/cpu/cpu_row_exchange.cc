@@ -29,8 +29,8 @@ absl::Span<const uint32_t> Uints(const Tensor& tensor) {
   return {UintsOf(tensor), static_cast<size_t>(tensor.cols)};
 }
 
-// The ids of samples [begin, end). Offsets count from the first id of the part, so a feature with
-// offsets keeps all its ids and weights, and only the others are limited to the samples.
+// The ids of samples [begin, end). Offsets count from the first id of the part, so with offsets all
+// ids and weights are kept; without offsets they are limited to the samples.
 RowIndices IndicesOf(const FeatureExchange& feature, int64_t begin, int64_t end) {
   RowIndices indices;
   indices.samples = end - begin;

@@ -32,7 +32,7 @@ inline uint32_t* UintsOf(const Tensor& tensor, int64_t row = 0) {
   return static_cast<uint32_t*>(tensor.data) + row * tensor.stride;
 }
 
-// The control of a network.
+// A network's control as a StepControl.
 inline StepControl* ControlOf(const Tensor& control) {
   CHECK(control.dtype == DType::kU8 && control.rows == 1 && control.cols == sizeof(StepControl))
       << "not a StepControl";

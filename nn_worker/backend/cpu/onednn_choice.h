@@ -31,8 +31,8 @@ struct OneDnnHooks {
   // Replaces the implementation name that oneDNN reports, so that tests can fake it. If null, the
   // names are not changed.
   std::function<std::string(OneDnnWay way, const std::string& name)> believed_name;
-  // Called for the first product of each kind with a new choice, on the thread that multiplies. May
-  // be null.
+  // Called once for each kind of product and each choice made for it, on the thread that
+  // multiplies. May be null.
   std::function<void(const ProductChoice&)> on_choice;
 };
 

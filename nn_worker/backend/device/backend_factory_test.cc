@@ -110,7 +110,7 @@ TEST(BackendFactoryTest, ScratchMemoryGrowsAsFarAsTheLimitHasRoom) {
   need.scratch_bytes = 4096;
   const auto made = Make(OnDevice(NnWorkerConfig::HOST, 10000), need, &pool);
   ASSERT_TRUE(made.ok()) << made.status();
-  // 300 ids of 16 bytes fit; twice that would not.
+  // 300 ids need 16 bytes each. There is room for that, but not for doubling the scratch memory.
   const absl::Status reserved = made->backend->ReserveScatter(300);
   EXPECT_TRUE(reserved.ok()) << reserved;
   EXPECT_EQ(made->meter->Read().bytes, 4096 + 4800);

@@ -36,7 +36,7 @@ void CheckMatrices(const SampleMatrices& m, int64_t count) {
       << count << " matrices of (" << m.rows << ", " << m.cols << ") in " << m.tensor.cols;
 }
 
-// A transposed matrix is read with its two steps exchanged; no values are moved.
+// A transposed matrix is read with its two strides exchanged; no values are moved.
 RowMatrices MatricesOf(const SampleMatrices& m) {
   return {ConstValuesOf(m.tensor), m.step, m.transposed ? 1 : m.stride,
           m.transposed ? m.stride : 1};

@@ -8,7 +8,8 @@
 // because these lists do not repeat.
 //
 // If memory runs out, a CHECK fails, because operations return no error. Therefore the memory that
-// a job's lists need is reserved in advance. Thread-compatible: for the thread of the operations.
+// a job's lists need is reserved in advance. Thread-compatible; used only by the thread of the
+// operations.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_TABLES_H_
 #define SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_TABLES_H_

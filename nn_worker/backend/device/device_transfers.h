@@ -5,7 +5,7 @@
 //     memory need not be pinned. Bytes copied out reach the host's memory when an event is polled;
 //   - scratch memory of an operation;
 //   - tables that kernels read (device_tables.h);
-//   - a stream beside the queues.
+//   - an additional stream, which belongs to none of the queues.
 //
 // If scratch, table or ring memory runs out, a CHECK fails, because operations return no error.
 // Callers that know what they will need reserve it in advance.
@@ -80,8 +80,8 @@ class DeviceTransfers {
   }
   // Lists of the network's operations, which are the same in every step.
   DeviceTables* tables() { return &tables_; }
-  // Lists of the exchange with embedding rows. They differ from part to part, and would displace
-  // those of the network if they shared their memory.
+  // Lists of the exchange with embedding rows. They differ from part to part. If they shared memory
+  // with the network's lists, they would displace them.
   DeviceTables* part_tables() { return &part_tables_; }
 
   // As in device_memory.h.

@@ -212,8 +212,8 @@ absl::Status CublasLtPlan::ChooseAlgorithm() {
   };
   cublasStatus_t status =
       set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kWorkspaceBytes));
-  // With reduction schemes, several blocks compute parts of a sum, and the library decides in which
-  // order they are added.
+  // Reduction schemes are not allowed: with them, several blocks compute parts of a sum, and the
+  // library decides in which order the parts are added.
   if (status == CUBLAS_STATUS_SUCCESS) {
     status = set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                  static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));

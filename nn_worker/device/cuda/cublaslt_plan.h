@@ -1,5 +1,5 @@
-// The plans of cuBLASLt (product_plan.h). Preparing one may take milliseconds and memory of the
-// host; running it enqueues it and allocates nothing.
+// The plans of cuBLASLt (product_plan.h). Preparing a plan may take milliseconds and host memory;
+// running it only enqueues it and allocates nothing.
 //
 // A plan uses one algorithm, chosen by the library's heuristic. Nothing is timed, so all runs and
 // ranks with the same card and library choose the same algorithm. It is used for all numbers of

@@ -25,8 +25,8 @@ bool IsWrite(const void* context) {
   return (static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
 }
 
-// The faulting thread itself runs this, in a plain access to device memory. So it holds no lock of
-// the allocator, and the handler may compose a message.
+// This runs in the thread that faulted, during a plain access to device memory. So the thread holds
+// no lock of the allocator, and the handler may compose a message.
 void OnFault(int signal, siginfo_t* info, void* context) {
   // The signal was sent by a process and not caused by an access. Returning would not make an
   // instruction fault again, so the signal is raised again. It is blocked until this handler

@@ -81,8 +81,8 @@ Fiber::Fiber(void (*body)(void* argument), void* argument)
 
 Fiber::~Fiber() {
   if (tsan_fiber_ != nullptr) __tsan_destroy_fiber(tsan_fiber_);
-  // Frames left on the stack are poisoned. Otherwise the next memory mapped here would be poisoned,
-  // too.
+  // AddressSanitizer has poisoned frames that were left on the stack. Without this call, the next
+  // memory mapped here would be poisoned, too.
   if (__asan_unpoison_memory_region != nullptr) {
     __asan_unpoison_memory_region(stack_, kGuardBytes + kStackBytes);
   }

@@ -1,5 +1,5 @@
-// Instantiates the suite to which the tests of all kernels belong. They are one program, so this is
-// done once.
+// Instantiates KernelTest, the suite to which the tests of all kernels belong. All of them are in
+// one program, so this must be done only once.
 
 #include "nn_worker/device/testing/device_testing.h"
 

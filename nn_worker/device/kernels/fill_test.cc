@@ -10,8 +10,8 @@
 namespace satrap {
 namespace {
 
-// Tests rows that begin at multiples of 16 bytes and others, with and without gaps. Only the values
-// may be written.
+// Rows begin at multiples of 16 bytes or elsewhere, with and without gaps. Only the values may be
+// written.
 TEST_P(KernelTest, FillWritesTheElementsAndNothingElse) {
   for (const int64_t cols : {1, 3, 4, 7, 33, 1030}) {
     for (const int64_t gap : {0, 1, 4}) {

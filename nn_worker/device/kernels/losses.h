@@ -46,7 +46,7 @@ inline int64_t LossPartials(int64_t samples) {
 }
 
 // l = max(z, 0) - z y + log(1 + exp(-|z|)); dz = weight * mask * (sigmoid(z) - y).
-//   partials: scratch of LossPartials(samples) values, overwritten; so in all losses below
+//   partials: scratch of LossPartials(samples) values, overwritten; likewise in all losses below
 void BceWithLogits(DeviceStream* stream, const SampleLossArgs& args, double* partials,
                    double* sums);
 

@@ -10,7 +10,7 @@ namespace {
 
 SATRAP_DEVICE inline float Sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f; }
 
-// The values that a rule reads: the control, its constants and its learning rate.
+// The values that a rule reads: the control, the rule's constants and its learning rate.
 struct Step {
   StepControl control;
   OptimizerRule rule;
