@@ -1,4 +1,4 @@
-// Implements device_factory.h for programs with the kernels of the host's compiler.
+// Implements device_factory.h for programs whose kernels are compiled by the host's compiler.
 
 #include "common/base/check.h"
 #include "nn_worker/backend/device/device_factory.h"
@@ -8,8 +8,8 @@
 namespace satrap {
 namespace {
 
-// The meter enforces the job's limit. This limit only has to be within the device's range of
-// addresses.
+// A limit on device memory that is within the device's range of addresses. The job's own limit is
+// enforced by the meter.
 constexpr int64_t kMemoryBytes = int64_t{1} << 36;
 
 }  // namespace
