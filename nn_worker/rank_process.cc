@@ -81,7 +81,7 @@ struct Ranks {
 absl::Status ConnectCards(RoleRuntime& runtime, const DeviceProgram* devices, int card,
                           Ranks* ranks) {
   if (!SumsOnDevices(runtime.job())) return absl::OkStatus();
-  // MakeBackend has refused a job that needs a device.
+  // MakeRankBackend has refused a job that needs a device.
   CHECK(devices != nullptr);
   NcclOptions options;
   options.rank = runtime.index();
@@ -183,7 +183,7 @@ absl::Status BeginFromModel(RoleRuntime& runtime, StartModel* model, Network* ne
                             Collective* collective, CutEngine* cuts, NetworkTrainer* trainer) {
   const JobConfig& job = runtime.job();
   const bool leads = runtime.index() == 0;
-  // Scores are those of the whole model or of none.
+  // A run that only scores must take the whole model.
   if (job.action() != JobConfig::TRAIN) {
     RETURN_IF_ERROR(trainer->StartFromModel(model));
     if (!leads) return absl::OkStatus();
@@ -197,7 +197,8 @@ absl::Status BeginFromModel(RoleRuntime& runtime, StartModel* model, Network* ne
   return TellOfWarmStart(report.result, job.run_dir(), runtime.logger());
 }
 
-// A value for each task, or all values of the outputs that are wanted instead.
+// The number of values in a record's prediction: one for each task or, if the job asks for other
+// outputs instead, all values of those.
 size_t PredictionValues(const JobConfig& job, const PartLayout& layout, const Network& network) {
   if (job.predict_outputs().empty()) return layout.tasks.size();
   int64_t values = 0;
@@ -224,8 +225,8 @@ void DescribeJobTo(RoleRuntime& runtime, bool leads, Progress* progress) {
   });
 }
 
-// Reports to the launcher over the network, because this process usually logs to the disk that
-// hangs.
+// Adds trouble with the metrics file to the progress that is sent to the launcher. A message is
+// used because the log usually lies on the same disk that hangs.
 void TellOfTrouble(const LineWriter::Trouble& trouble, TrainProgress* progress) {
   if (trouble.hangs_seconds > 0) progress->set_metrics_file_hangs_seconds(trouble.hangs_seconds);
   if (trouble.dropped > 0) progress->set_metrics_lines_dropped(trouble.dropped);
@@ -239,7 +240,7 @@ std::function<void(double)> StepSinkOf(RoleRuntime& runtime, std::shared_ptr<Dev
   return [metrics](double seconds) { metrics->ObserveStep(seconds); };
 }
 
-// Logs whether a step costs the host launches of graphs, or one launch for each kernel.
+// Logs whether the host launches a step as a few graphs or kernel by kernel.
 void LogGraphs(const RoleRuntime& runtime, const Network& network) {
   const JobConfig& job = runtime.job();
   if (job.action() != JobConfig::TRAIN || job.nn_worker().device() == NnWorkerConfig::CPU) return;
@@ -383,8 +384,8 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
   const auto no_more_wishes = absl::MakeCleanup([&runtime] { runtime.SetWishSink(nullptr); });
   runtime.logger().Info("begins to train");
   engine.Start();
-  // After a cut to leave nothing is finished: the runtime ends this process when the coordinator
-  // says so.
+  // After a cut with which the ranks leave, the engine never finishes: the runtime ends this
+  // process when the coordinator says so.
   if (leads) {
     const RunResult result = finished.get_future().get();
     RETURN_IF_ERROR(EndRun(runtime, cuts.get(), scores.Tail(), prediction_values, result));
@@ -395,9 +396,9 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
 
 absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,
                          absl::optional<int> card_flag) {
-  // Read before this rank is ready, so that nobody trains a step in a generation that cannot begin.
-  // The other ranks may not see rank 0's disk; they get the network from rank 0 later, in a call
-  // that needs all ranks.
+  // Read before this rank is ready, so that no rank trains a step in a generation that cannot
+  // begin. The other ranks may not see rank 0's disk; they get the network from rank 0 later, in a
+  // call that needs all ranks.
   StartModel start;
   if (runtime.index() == 0) {
     ASSIGN_OR_RETURN(start, ReadStartModel(runtime.cut_folder(), runtime.job().init_from()));

@@ -28,7 +28,8 @@ constexpr int64_t kLeastAbandonedUs = 30 * 1000 * 1000;
 // 0.2, ... 5 s.
 constexpr int64_t kFirstPauseUs = 100 * 1000;
 constexpr int64_t kLongestPauseUs = 5 * 1000 * 1000;
-// After this many cuts in a row that needed more than checkpoint.copy_bytes, Updates are held.
+// After this many cuts in a row for which the PSs needed more than checkpoint.copy_bytes, the next
+// cut makes them hold Updates back.
 constexpr int kCopyLimitsUntilHeld = 2;
 
 void DescribeTables(const JobConfig& job, CheckpointManifest* manifest) {
@@ -191,8 +192,8 @@ void CutEngine::EndAfterLimit() {
   });
 }
 
-// The ledger keeps what was handed over even if this cut is abandoned, because ranks report it only
-// once.
+// The ledger keeps what ranks handed over even if this cut is abandoned, because ranks report it
+// only once.
 absl::Status CutEngine::MergeLedgers() {
   for (size_t rank = 0; rank < cut_->released.size(); ++rank) {
     absl::StatusOr<Ledger> released = Ledger::FromState(cut_->released[rank]);

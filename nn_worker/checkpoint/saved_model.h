@@ -32,12 +32,12 @@ absl::StatusOr<std::string> FindSavedModel(const std::string& path);
 absl::StatusOr<std::string> ReadDense(const std::string& directory,
                                       FileSystem* file_system = DiskFileSystem());
 
-// What rank 0 reads before it is ready, so that a damaged file is found before the run goes on.
+// What rank 0 reads before it is ready, so that a damaged file is found before the run continues.
 struct StartModel {
   std::string directory;  // of the cut or model; empty: the run begins from nothing
   std::string init_from;  // the path it was found by; empty for the run's own cut
   // Keeps another run's cut on the disk (common/checkpoint/cut_pin.h) until all roles have loaded
-  // it; null for the run's own cut, and where locks do not reach.
+  // it. Null for the run's own cut, and on file systems where locks have no effect.
   std::shared_ptr<FileLock> pin;
   std::string dense;  // its dense network, checked
   uint64_t step = 0;  // the steps that it was trained
@@ -45,12 +45,13 @@ struct StartModel {
   CheckpointManifest manifest;  // only its tables and features
 };
 
-// Reads the start model from the cut in `cut_folder`; without one from the model at `init_from`
-// (FindSavedModel), which it pins; without either it is empty. If a model vanishes while it is
-// read, because its run goes on and locks do not reach, it is looked for again
-// (kReadsOfVanishingCuts). Errors as FindSavedModel and ReadDense; those of the cut also say what
-// to do about them (common/checkpoint/start_cut.h). DATA_LOSS or FAILED_PRECONDITION, naming the
-// file, if it holds no dense network that this program reads.
+// Reads the start model from the cut in `cut_folder`. If that is empty, reads it from the model at
+// `init_from` (FindSavedModel) and pins that model; if both are empty, so is the result. If a model
+// vanishes while it is read, because its run is still training and locks have no effect on its file
+// system, `init_from` is searched again (kReadsOfVanishingCuts). Errors as FindSavedModel and
+// ReadDense; those of the cut also say what to do about them (common/checkpoint/start_cut.h).
+// DATA_LOSS or FAILED_PRECONDITION, naming the file, if it holds no dense network that this program
+// reads.
 absl::StatusOr<StartModel> ReadStartModel(const std::string& cut_folder,
                                           const std::string& init_from,
                                           FileSystem* file_system = DiskFileSystem());

@@ -34,7 +34,7 @@ namespace satrap {
 // A sum under way (Collective::StartAllReduceSum). One thread at a time uses it.
 class PendingSum {
  public:
-  // Waits until the sum has ended; if another rank never joins it, only Abort ends it.
+  // Waits until the sum has ended. If another rank never joins the sum, only Abort ends the wait.
   virtual ~PendingSum() = default;
   // Whether it has ended. Does not wait.
   virtual bool Ended() = 0;
@@ -78,8 +78,8 @@ class Collective {
   // the first status stays. It ends the calls of this rank only: the others get an error of their
   // own, or must be aborted too. REQUIRES: !status.ok()
   virtual void Abort(absl::Status status) = 0;
-  // OK, or the status that ended the object. Whoever waits for anything else that the other ranks
-  // take part in, such as a device's work, must poll it.
+  // OK, or the status that ended the object. A caller that waits for something else in which the
+  // other ranks take part, such as a device's work, must poll it.
   virtual absl::Status status() = 0;
 };
 

@@ -134,7 +134,7 @@ TEST_P(DeviceReductionConformance, SumsFollowOneAnother) {
 TEST_P(DeviceReductionConformance, AnAbortEndsASumUnderWayAndItsStatusStays) {
   if (GetParam().max_size() < 2) GTEST_SKIP() << "needs two ranks";
   // Once a peer is known to have aborted, even a sum that has ended is an error. So rank 0 aborts
-  // only when rank 1 has its first sum.
+  // only when rank 1 has received its first sum.
   std::latch first_sum(2);
   Spawn(2, [&](Rank* rank) {
     // Rank 1 never joins the second sum.
@@ -161,7 +161,7 @@ TEST_P(DeviceReductionConformance, ALostPeerIsAnError) {
   if (GetParam().max_size() < 2) GTEST_SKIP() << "needs two ranks";
   if (!GetParam().notices_lost_peers) GTEST_SKIP() << "does not notice it";
   // Once a peer is known to be lost, even a sum that has ended is an error. So rank 1 leaves only
-  // when rank 0 has its first sum.
+  // when rank 0 has received its first sum.
   std::latch first_sum(2);
   Spawn(2, [&](Rank* rank) {
     EXPECT_TRUE(rank->Sum({1}).ok());

@@ -57,7 +57,7 @@ class DeviceReductionConformance : public testing::TestWithParam<ReductionRanks>
 
  protected:
   void SetUp() override;
-  // Runs body(rank) of each of `size` ranks in a thread of its own.
+  // Runs body(rank) for each of `size` ranks, each in a thread of its own.
   void Spawn(int size, const std::function<void(Rank*)>& body);
 };
 

@@ -122,8 +122,8 @@ class LocalCollective final : public Collective {
     return gathered;
   }
 
-  // The memory that each rank shows is its strings, and every other rank copies the one meant for
-  // it.
+  // Each rank shows the array of its strings, and every other rank copies the string that is meant
+  // for it.
   absl::StatusOr<std::vector<std::string>> AllToAllBytes(
       absl::Span<const std::string> bytes) override {
     CHECK(bytes.size() == static_cast<size_t>(size()));

@@ -12,7 +12,8 @@
 
 namespace satrap {
 
-// rows * cols values. `name` is the parameter's in the network: "deep/linear_0.weight".
+// Returns rows * cols values. `name` is the parameter's full name in the network, such as
+// "deep/linear_0.weight".
 std::vector<float> InitialValues(uint64_t seed, absl::string_view name, const ParameterSpec& spec);
 
 // The seed of the random numbers that a layer draws while it runs (dropout).

@@ -60,7 +60,7 @@ absl::Status NetworkGraph::Bind(const NetworkValues& values, const Tensor& gradi
     binding.copies = rounded[node];
     binding.xs = nodes_[node].xs;
     binding.ys = nodes_[node].ys;
-    // Without memory for gradients the dys are empty, and layers prepare no gradients.
+    // Without memory for gradients `dys` are empty, and layers prepare no gradients.
     binding.dys = nodes_[node].dys;
     binding.dxs = nodes_[node].dxs;
     binding.input_relu = InputRelu(static_cast<int>(node));
@@ -147,7 +147,7 @@ PreparedLinear* NetworkGraph::InputRelu(int node) const {
   return graph_.nodes[tensor.producer].layer->relu_product();
 }
 
-// Prepares what a pass needs besides operations: nothing of it is captured.
+// Prepares what a pass needs besides operations. None of this is captured.
 void NetworkGraph::BeginPass(int64_t samples, const PassContext& pass) {
   CHECK(samples >= 0 && samples <= options_.max_samples) << samples;
   CHECK(pass.candidates >= 0 && pass.candidates <= options_.inputs.max_candidates);
@@ -237,7 +237,8 @@ Tensor NetworkGraph::ReadableOutput(int task) const {
 }
 
 std::vector<float> NetworkGraph::ReadLogits(int task) {
-  // Logits lie a cache line apart, and a device copies a column of single values slowly.
+  // Logits lie a cache line apart, and a device is slow to copy a column of single values to the
+  // host. So they are packed first.
   const Tensor packed = packed_outputs_[task].FirstRows(samples_);
   backend_->Copy(ReadableOutput(task), packed, /*add=*/false);
   return ReadFloats(backend_, packed);

@@ -35,8 +35,8 @@ class NetworkGraph {
 
   // RESOURCE_EXHAUSTED.
   absl::Status Allocate();
-  // Gives the layers their tensors. `gradients` of the parameters, empty if nothing is trained.
-  // REQUIRES: Allocate
+  // Gives the layers their tensors. `gradients` are those of the parameters, empty if nothing is
+  // trained. REQUIRES: Allocate
   absl::Status Bind(const NetworkValues& values, const Tensor& gradients, const Tensor& control);
 
   const Graph& graph() const { return graph_; }
@@ -71,7 +71,7 @@ class NetworkGraph {
   };
 
   void BindNodes();
-  // What LayerBinding.input_relu is for a node.
+  // The LayerBinding.input_relu of `node`.
   PreparedLinear* InputRelu(int node) const;
   void MakePassParts();
   static void SetRows(int64_t samples, int64_t candidates, BoundNode* node);

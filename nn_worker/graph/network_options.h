@@ -31,8 +31,8 @@ struct NetworkOptions {
   // optimizer's state, and loads models for LoadScope::kModel alone.
   bool trains = true;
   // Not empty: the network only computes these values of the model (output_model.h), instead of its
-  // tasks' outputs, whatever `trains` says. It ignores what it does not need of a model that it
-  // loads.
+  // tasks' outputs, whatever `trains` says. When it loads a model, it ignores the arrays that it
+  // does not need.
   std::vector<std::string> outputs;
   // The type of activations, their gradients and the factors of products: F32, F16 or BF16.
   DType dtype = DType::kF32;

@@ -100,8 +100,8 @@ TEST(NetworkPrecisionTest, ValuesOfSamplesHaveSixteenBitsAndPaddedRowsAndOneColu
   }
 }
 
-// The weights that are saved are those of the optimizer, in F32. Where the copy was not rounded
-// anew, after a step or after a load, the two networks would differ.
+// The weights that are saved are those of the optimizer, in F32. If the copy were not rounded again
+// after a step or after a load, the two networks would differ.
 TEST(NetworkPrecisionTest, ALoadedNetworkGivesTheBitsOfTheOneThatWasSaved) {
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
     HalfNetwork trained(dtype);

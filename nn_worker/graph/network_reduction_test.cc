@@ -35,7 +35,7 @@ NetworkOptions Options() {
   return options;
 }
 
-// The samples of a rank in a step.
+// Writes the samples of a rank and a step to the network's inputs.
 void Fill(int rank, int64_t step, Network* network) {
   for (int input = 0; input < network->num_inputs(); ++input) {
     const Tensor view = network->input_view(input);

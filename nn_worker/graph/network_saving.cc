@@ -44,7 +44,8 @@ absl::Status LoadParts(absl::string_view bytes, LoadScope scope, const SavedPart
   }
   std::vector<KeptArray> kept = values.Kept(loads_averages);
   if (all) {
-    // A network without parameters, as of products of embeddings, has no state of any kind.
+    // A network without parameters, such as one that only multiplies embeddings, has no state of
+    // any kind.
     if (!values.parameter_layout.arrays.empty()) {
       RETURN_IF_ERROR(CheckOptimizerKind(arrays, parts.training->optimizer()));
     }

@@ -68,8 +68,8 @@ NetworkOptions Options(const std::string& model, Backend* backend, Collective* c
                              {"item", "linear", 1, 0},
                              {"item", "unread", 2, 0}};
   options.optimizer.set_learning_rate(0.1f);
-  // The gradient of a bias before batch norm is 0 but for rounding, which Adagrad would turn into
-  // steps of full size.
+  // The gradient of a bias before batch norm is 0 except for rounding errors, which Adagrad would
+  // turn into steps of full size.
   if (absl::StrContains(model, "batch_norm")) {
     options.optimizer.mutable_sgd();
   } else {
@@ -258,8 +258,8 @@ TEST(NetworkTest, InputsThatNobodyReadsNeedNotBeFilled) {
   EXPECT_TRUE(rank->input_gradient(0).empty());
 }
 
-// user.embedding is read by the fm and by a stop, item.embedding only through a stop; and nothing
-// trains the mlp's input, which comes from stops alone.
+// user.embedding is read by the fm and by a stop, item.embedding only through a stop. Nothing is
+// trained through the mlp's input, because that comes from stops alone.
 TEST(NetworkTest, NothingIsTrainedThroughAStop) {
   const std::string fm = R"(
     layers { name: "fm" inputs: "user.embedding" inputs: "user.embedding" fm {} }
@@ -458,7 +458,7 @@ TEST(NetworkTest, AnInfinityInAnInputReachesTheCount) {
   SetValueAt(rank.backend(), rank->input_view(1), 3, 0, std::numeric_limits<float>::infinity());
   ASSERT_TRUE(rank.ForwardBackward(0, 0, 10).ok());
   EXPECT_GT(rank->CountNonFiniteGradients(), 0);
-  // What rows of an earlier, larger part left behind does not count.
+  // Values that an earlier, larger part left in further rows must not count.
   rank.Fill(1, 0, 3);
   ASSERT_TRUE(rank.ForwardBackward(1, 0, 3).ok());
   EXPECT_EQ(rank->CountNonFiniteGradients(), 0);

@@ -38,7 +38,7 @@ class NetworkTrainingTest : public ::testing::Test {
         options_, NewDenseOptimizer(options_.optimizer).value(), &values_);
     return training_->Allocate();
   }
-  // With the initial state, and parameters and gradients of 0.
+  // Creates the training with its initial state, and with parameters and gradients of 0.
   void Create(const std::string& optimizer, const GradientScale& scale = {}) {
     CHECK_OK(Allocate(optimizer, scale));
     training_->SetInitialState();

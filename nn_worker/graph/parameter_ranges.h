@@ -34,7 +34,7 @@ absl::StatusOr<std::vector<ParameterRange>> MakeParameterRanges(const FlatLayout
                                                                 const DenseOptimizerConfig& config,
                                                                 const OptimizerRule& rule);
 
-// The error of MakeParameterRanges, for a job that is not run yet.
+// Returns the error that MakeParameterRanges would return, without running the job.
 absl::Status CheckParameterPatterns(const Graph& graph, const DenseOptimizerConfig& config);
 
 }  // namespace satrap

@@ -23,7 +23,7 @@ struct LayerBinding {
   absl::Span<const Tensor> gradients;
   absl::Span<const Tensor> states;
   // Copies in 16 bits, in the order of parameters(); rows may have gaps. The tensor of a parameter
-  // without a copy is empty. If there are no copies at all, so is the span.
+  // without a copy is empty. If there are no copies at all, the span is empty.
   absl::Span<const Tensor> copies;
   // The tensors that Forward and Backward get, with the most rows. In a network that is not trained
   // the gradients are empty.

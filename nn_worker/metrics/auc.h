@@ -60,7 +60,7 @@ class Auc {
     uint64_t nan_scores = 0;
   };
 
-  // The least keys that belong to ranks 1, 2 and so on.
+  // The smallest key of each of the ranks 1, 2 and so on.
   absl::StatusOr<std::vector<uint32_t>> FindBorders(Collective* collective) const;
   Totals AddUp();
 

@@ -44,10 +44,10 @@ class GroupAuc final : public PassMetric {
       return std::tie(group, score, weight) < std::tie(other.group, other.score, other.weight);
     }
   };
-  // Counts of groups or samples, first of one rank and then of all.
+  // Counts of groups or samples: before Merge this rank's, afterwards those of all ranks.
   enum Count { kGroups, kLeftOut, kNanScores, kNumCounts };
 
-  // Adds up this rank's groups. REQUIRES: it has all samples of them
+  // Adds up this rank's groups. REQUIRES: this rank has all samples of these groups
   void AddGroups();
   absl::Status AddUpRanks(Collective* collective);
 

@@ -37,9 +37,9 @@ class PassMetric {
   // REQUIRES: not after Merge
   virtual void Add(const ScoredSamples& samples) = 0;
 
-  // Replaces each rank's state by that of the samples of all ranks. Every rank calls it once, with
-  // or without samples; it returns when all have. Errors are the collective's, or INVALID_ARGUMENT
-  // if another rank's state cannot be read.
+  // Replaces each rank's state by the state for the samples of all ranks. Every rank calls this
+  // once, with or without samples; it returns when all ranks have called it. Errors are the
+  // collective's, or INVALID_ARGUMENT if another rank's state cannot be read.
   virtual absl::Status Merge(Collective* collective) = 0;
 
   // Sets the values of this metric; NaN where the samples do not define one. REQUIRES: after Merge

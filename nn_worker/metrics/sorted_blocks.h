@@ -44,7 +44,7 @@ class SortedBlocks {
     ++size_;
   }
 
-  // The number of entries, as far as they are joined.
+  // The number of entries, where joined entries count as what they were joined into.
   size_t size() const { return size_; }
 
   // Calls visit(entry) for each, in any order.
@@ -109,7 +109,8 @@ class SortedBlocks {
     block->sorted = true;
   }
 
-  // A block that joining has halved is filled again, so many equal entries do not make many blocks.
+  // A block that joining has shrunk to at most half is filled further, so many equal entries do not
+  // make many blocks.
   void MakeRoom() {
     if (!blocks_.empty() && join_ != nullptr) {
       Sort(&blocks_.back());

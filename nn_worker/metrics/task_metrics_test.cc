@@ -64,7 +64,7 @@ double GaucByPairs(const std::vector<Sample>& samples) {
   return sum / weight;
 }
 
-// Scores with many ties, and groups of which some have one class.
+// Scores with many ties, and groups some of which have only one class.
 std::vector<Sample> Samples(int count, int outputs, bool numeric) {
   std::vector<Sample> samples;
   SplitMix64 random(5);
@@ -86,7 +86,7 @@ std::vector<Sample> Samples(int count, int outputs, bool numeric) {
   return samples;
 }
 
-// Deals the samples, in pieces of seven, to all ranks but the last, or to the only one.
+// Deals the samples, in pieces of seven, to all ranks but the last, or to the only rank.
 std::vector<MetricValues> Merged(const std::vector<Sample>& samples, TaskConfig::Loss loss,
                                  bool groups, int ranks) {
   const auto collectives = NewLocalCollectives(ranks);

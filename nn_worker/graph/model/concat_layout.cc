@@ -89,7 +89,7 @@ void LayInputsWithinConcats(Graph* graph) {
       GraphTensor& tensor = graph->tensors[input];
       const int64_t begin = column;
       column += ShapeSize(tensor.shape);
-      // An input that is given twice would need two places.
+      // An input that occurs twice would need two places.
       const bool once = std::count(concat.inputs.begin(), concat.inputs.end(), input) == 1;
       const bool same_dtype = tensor.dtype == graph->tensors[concat.outputs[0]].dtype;
       // An output keeps memory of its own, because the loss assigns its gradient before the

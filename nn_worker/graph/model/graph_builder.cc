@@ -89,8 +89,8 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
-  // Output 0 is named after its layer, further ones "LAYER:1", "LAYER:2", ...
-  // In two passes, since a layer may read one that is listed after it.
+  // Output 0 is named after its layer, further ones "LAYER:1", "LAYER:2", ... Takes two passes,
+  // because a layer may read a layer that is listed after it.
   absl::Status AddNodes(const ExpandedModel& expanded) {
     for (const LayerConfig& config : expanded.layers) {
       GraphNode node;
@@ -207,7 +207,7 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
-  // REQUIRES: AddOutput was called for `output` last
+  // REQUIRES: the last call of AddOutput was for `output`
   absl::Status CheckLoss(const std::string& output, TaskConfig::Loss loss) const {
     const GraphTensor& tensor = graph_.tensors[graph_.outputs.back()];
     const SampleShape& shape = tensor.shape;

@@ -29,7 +29,7 @@ std::string OutputsOf(const Graph& graph, const GraphNode& node) {
   });
 }
 
-// A tensor that layers read, or several graph inputs that are alike: "f1.linear ... f26.linear".
+// A tensor that layers read, or several similar graph inputs: "f1.linear ... f26.linear".
 struct Source {
   std::string text;
   int producer = -1;  // node; -1: graph inputs
@@ -42,8 +42,8 @@ std::string SegmentOf(const std::string& name) {
   return dot == std::string::npos ? "" : name.substr(dot);
 }
 
-// Joins graph inputs that are alike: a model has dozens of features, and a line for each would hide
-// the layers.
+// Joins similar graph inputs: a model has dozens of features, and a line for each would hide the
+// layers.
 std::vector<Source> SourcesOf(const Graph& graph, const GraphNode& node) {
   std::vector<Source> sources;
   for (size_t i = 0; i < node.inputs.size();) {

@@ -22,8 +22,8 @@ int64_t ForwardFlops(const Graph& graph);
 // operations, and what it reads. Ends with a newline.
 std::string LayerTable(const Graph& graph);
 
-// The graph as an indented tree: the output first, below each layer what it reads. A layer that was
-// shown before is named only. Ends with a newline.
+// The graph as an indented tree: the output first, and below each layer the layers that it reads. A
+// layer that was shown before appears with its name only. Ends with a newline.
 std::string DrawAsText(const Graph& graph);
 
 // The graph in the DOT language of Graphviz, data flowing down.

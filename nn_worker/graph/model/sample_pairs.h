@@ -15,8 +15,8 @@
 
 namespace satrap {
 
-// What the losses with candidates need from a part. Items are rows of one table of the part, so
-// equal items are equal numbers.
+// What the losses with candidates need from a part. An item is given by the number of its row in
+// one table of the part, so equal items have equal numbers.
 struct CandidateTargets {
   absl::Span<const uint32_t> items;        // [candidates]
   absl::Span<const uint32_t> positives;    // [samples]

@@ -23,8 +23,8 @@ double CountedWeight(absl::Span<const LossTargets> targets) {
   return sum;
 }
 
-// Whether the sum of weights that an operation makes is that of the samples: only if these are
-// neither scaled nor paired.
+// Whether the sum of weights that an operation makes is also that of the samples' own weights. This
+// holds only if the task neither scales weights nor pairs samples.
 bool SumsSampleWeights(const std::vector<TaskOutput>& tasks) {
   return tasks.size() == 1 && tasks[0].weight == 1 && tasks[0].loss != TaskConfig::BPR;
 }
@@ -74,7 +74,7 @@ absl::StatusOr<TaskLosses> TaskLosses::Create(std::vector<TaskOutput> tasks, int
   return losses;
 }
 
-// Empty if all are 1.
+// The result is empty if all weights are 1.
 Tensor TaskLosses::CopyWeights(const TaskOutput& task, absl::Span<const float> weights,
                                int64_t samples, Tensor to) {
   if (task.weight == 1) {
@@ -160,7 +160,7 @@ void TaskLosses::Set(absl::Span<const LossTargets> targets, int64_t samples) {
   }
 }
 
-// Each of them has a fixed number of rows or of columns.
+// Appending sizes is enough, because each of these tensors has a fixed number of rows or columns.
 void TaskLosses::AppendShape(PassKey* key) const {
   for (const Given& given : given_) {
     for (const Tensor* tensor : {&given.labels, &given.weights, &given.mask, &given.pairs,

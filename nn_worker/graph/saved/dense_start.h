@@ -1,5 +1,5 @@
 // What a run takes from the dense network of the model that it starts from (WarmStartConfig in
-// proto/job.proto), and how the run's own cuts keep what it owes to that model.
+// proto/job.proto), and the form in which the run's own cuts save its DenseStart.
 //
 // Thread-safe: functions of their arguments.
 
@@ -21,8 +21,8 @@
 
 namespace satrap {
 
-// A DenseStart as an array of a dense checkpoint: 1 x 4, the two numbers, each as low and high
-// part, low + 2^24 * high. A run that has nothing to keep saves none.
+// A DenseStart as an array of a dense checkpoint, 1 x 4. Each of its two numbers is low + 2^24 *
+// high, stored as low, high. A run whose DenseStart is all zeros saves no such array.
 inline constexpr char kDenseStartName[] = "#warm_start";
 absl::optional<NamedArray> EncodeStart(const DenseStart& start);
 // Removes the DenseStart from the arrays of a checkpoint and returns it; zeros if there is none.

@@ -101,8 +101,8 @@ class SumsOnDevice final : public GradientSums {
         gradients_(gradients),
         summed_(std::move(summed)) {}
   ~SumsOnDevice() override {
-    // The memory with the gradients is about to be freed, and a sum that waits for other ranks may
-    // never end.
+    // The memory of the gradients is about to be freed, but a sum that waits for other ranks may
+    // never end by itself.
     if (pending_) reduction_->Abort(absl::CancelledError("the network was destroyed"));
   }
 
@@ -125,7 +125,7 @@ class SumsOnDevice final : public GradientSums {
       return !failure.ok();
     };
     const absl::Status waited = AwaitEvent(memory_, summed_.get(), kForever, failed);
-    // The sum may have ended because of an error, so ask once more.
+    // The sum may have ended because of an error, so poll once more.
     if (!failed()) {
       pending_ = !waited.ok();
       return waited;

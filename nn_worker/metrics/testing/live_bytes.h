@@ -10,7 +10,7 @@ namespace satrap {
 
 // The bytes allocated now, over all threads, as the allocator rounds them.
 int64_t LiveBytes();
-// The most since the last call of ResetMostLiveBytes.
+// The most bytes that were allocated at a time since the last call of ResetMostLiveBytes.
 int64_t MostLiveBytes();
 void ResetMostLiveBytes();
 
