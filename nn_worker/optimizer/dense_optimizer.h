@@ -24,10 +24,10 @@ struct DenseStep {
   double learning_rate_factor = 1;  // on top of the schedule
 };
 
-// What a run that starts from a model takes over from it.
+// What the steps of a run that starts from a model must remember about that model.
 struct DenseStart {
-  // Steps that the optimizer's state had seen before the run's first one. Bias corrections continue
-  // after them.
+  // Steps that the optimizer's state had seen before the run's first step. Bias corrections count
+  // on from there.
   int64_t steps_before = 0;
   // The learning rate grows linearly over this many steps of the run, on top of its schedule,
   // because the optimizer's state began anew.

@@ -8,7 +8,7 @@ namespace {
 
 // The fewest parts of a pass that are in flight: one is scored while the next is fetched.
 constexpr int kMinParts = 2;
-// The step number in a pass's requests, whose lookups belong to no step.
+// The step number in the requests of a pass. The lookups of a pass belong to no step.
 constexpr uint64_t kNoStep = 0;
 
 }  // namespace

@@ -25,7 +25,7 @@ class FailureLatch {
 
   bool failed() const { return failed_; }
 
-  // Hands the first error to the sink; later ones are mostly its consequences.
+  // Hands the first error to the sink. Later errors are mostly consequences of the first one.
   void Fail(absl::Status status) {
     if (failed_) return;
     failed_ = true;

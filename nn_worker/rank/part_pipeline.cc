@@ -35,7 +35,7 @@ void PartPipeline::OnAnswer(uint64_t number, PartInput input) {
     entry->state = State::kReceived;
     entry->input = std::move(input);
   } else {
-    // No Lookup was made for it, so its permit may return out of order.
+    // No Lookup was made for this request, so its permit may return out of order.
     entries_.erase(entry);
   }
   on_change_();
@@ -45,8 +45,8 @@ absl::optional<PartPipeline::TakenPart> PartPipeline::Take() {
   const auto entry = std::find_if(entries_.begin(), entries_.end(), [](const Entry& s) {
     return s.state == State::kRequested || s.state == State::kReceived;
   });
-  // An unanswered request holds back the parts after it. If one of those were trained first, the
-  // Lookup of the earlier part would miss its push too, beyond the bound.
+  // An unanswered request holds back the parts after it. If a later part were trained first, the
+  // Lookup of the earlier part could miss the later one's push, too, beyond the bound.
   if (entry == entries_.end() || entry->state == State::kRequested) return absl::nullopt;
   entry->state = State::kTaken;
   return TakenPart{entry->number, entry->request.worker, entry->staleness, std::move(entry->input)};

@@ -52,7 +52,7 @@ void RankCuts::Take(bool best, bool last) {
   Begin();
 }
 
-// The plan hands over what is released even if the cut will be abandoned, because rank 0 keeps it.
+// The plan hands over what this rank has released. Rank 0 keeps it even if the cut is abandoned.
 void RankCuts::Begin() {
   CutPlan plan;
   plan.number = ++number_;

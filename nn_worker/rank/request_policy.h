@@ -37,14 +37,15 @@ class RequestPolicy {
  public:
   virtual ~RequestPolicy() = default;
 
-  // The next request; nothing once exhausted.
+  // The next request; nothing once the policy is exhausted.
   virtual absl::optional<PartRequest> NextRequest() = 0;
 
   // Records the answer to a request. `last_of_lane` is the part's, if the result is PART.
   virtual void OnAnswer(const PartRequest& request, NextBatchAnswerHeader::Result result,
                         bool last_of_lane) = 0;
 
-  // No request can bring a part any more: every worker has ended, or the order is at its end.
+  // True if no request can bring a part any more: every worker has ended, or the order is at its
+  // end.
   virtual bool exhausted() const = 0;
 
   // Ordered: sets the lanes of `position`. REQUIRES: every request is answered

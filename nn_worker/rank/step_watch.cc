@@ -36,7 +36,7 @@ struct StepWatch::State {
     since_us = executor->NowUs();
     late_us = kLateUs;
   }
-  // Whether there will be another check.
+  // Checks the clock. Returns whether there will be another check.
   bool Check() {
     // tell_mutex lets Stop wait for a running `tell`. `mutex` is not held meanwhile, because `tell`
     // may take long and a step must be able to end.

@@ -74,8 +74,8 @@ void TrainingSteps::OnPipelineChanged() {
   MaybeJoin();
 }
 
-// Gives the trainer the next part as soon as it is held, also while a step runs: what can be done
-// beforehand then overlaps with that step, and with its wait for the other ranks.
+// Gives the trainer the next part as soon as this rank holds it, even while a step runs: what can
+// be done beforehand then overlaps with that step, and with its wait for the other ranks.
 void TrainingSteps::PrepareNext() {
   if (next_.has_value()) return;
   absl::optional<PartPipeline::TakenPart> part = pipeline_->Take();
@@ -109,8 +109,8 @@ void TrainingSteps::MaybeJoin() {
 // without a part. It waits that long even if it will request no more parts: ranks that only wait
 // for the answers to their last pushes would otherwise run empty steps as fast as they can.
 //
-// A timer that was set while no data came may be too late once data has come again, so an earlier
-// one is set beside it; the later one then finds nothing to do.
+// A timer that was set while no data came may be too late once data comes again. Then an earlier
+// timer is set as well, and the later one will find nothing to do.
 void TrainingSteps::JoinWithoutPartWhenDue() {
   const int64_t due_us = last_step_end_us_ + IdleStepUs();
   const int64_t left_us = due_us - executor_->NowUs();
@@ -151,7 +151,7 @@ void TrainingSteps::Join(bool idle) {
   flags.cut = peers_.cuts->IsDue(step, /*counts=*/prepared != nullptr);
   flags.validation = validation_clock_.IsDue(step, executor_->NowUs());
   // Validations come between steps, when all ranks are idle, so every rank has judged the same
-  // ones.
+  // validations.
   flags.learning_rate_factor = static_cast<float>(peers_.record->plateau_factor().value_or(1));
   peers_.trainer->JoinStep(step, std::move(prepared), flags,
                            peers_.failure->WhenGood<StepResult>(
@@ -177,8 +177,8 @@ void TrainingSteps::OnStepDone(StepResult result) {
   if (result.weight > 0) CountStep(result);
   if (peers_.failure->failed()) return;
   if (joined_.has_value()) EndJoinedPart(&result, step);
-  // This comes before OnAllIdle: if a flag came with the allreduce that found all ranks idle, it is
-  // honoured now. Otherwise the ranks would begin another epoch first.
+  // This comes before OnAllIdle: a flag that came with the allreduce that found all ranks idle must
+  // be honoured now. Otherwise the ranks would begin another epoch first.
   if (result.stop) decided_.end = true;
   if (result.validation) decided_.evaluate = true;
   if (result.cut) peers_.cuts->OnDecided();
@@ -267,8 +267,8 @@ void TrainingSteps::EndJoinedPart(StepResult* result, uint64_t step) {
   joined_.reset();
 }
 
-// The tables have taken the step, clipped by the norm that the answer brings. Now the network takes
-// it, and only then is the part released: no rank joins the next step before that.
+// The tables have made the step, clipped by the norm that the answer brings. Now the network makes
+// its step, and only then is the part released. No rank joins the next step before that.
 void TrainingSteps::EndClippedStep(const PushGradientsAnswerHeader& answer,
                                    std::function<void()> ended) {
   if (peers_.failure->failed()) return;
@@ -313,7 +313,8 @@ void TrainingSteps::OnAllIdle() {
 void TrainingSteps::FillPosition(RunPosition* position) const {
   position->set_epoch(epoch_ended_ ? epoch_ + 1 : epoch_);
   if (pipeline_ == nullptr) {
-    // No epoch was begun in this generation, so the order is where the last generation left it.
+    // No epoch was begun in this generation, so the order continues where the last generation left
+    // off.
     *position->mutable_lanes() = options_.position.lanes();
     position->set_lane_turn(options_.position.lane_turn());
   } else if (!epoch_ended_) {

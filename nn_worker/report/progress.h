@@ -30,8 +30,8 @@ class Progress final : public RankObserver {
   static constexpr int64_t kWindowUs = 1'000'000;
 
   // `recent_auc` gives the AUC of this rank's last samples, NaN without both classes. `write_line`
-  // gets each line of metrics.jsonl, without the newline. `clock` is not owned.
-  // Counts continue from `position`.
+  // is called with each line of metrics.jsonl, without the newline. `clock` is not owned. Counts
+  // continue from `position`.
   Progress(const Executor* clock, std::function<double()> recent_auc,
            std::function<void(const std::string&)> write_line, uint64_t generation = 1,
            const RunPosition& position = RunPosition());
@@ -51,7 +51,7 @@ class Progress final : public RankObserver {
     on_reduced_ = std::move(on_reduced);
   }
 
-  // The stream has no end: no time left is estimated, not even with max_steps.
+  // Call if the stream has no end: then no time left is estimated, not even with max_steps.
   void SetEndless();
 
   // The figures of the last full window, and the totals up to now. The rate falls while no data
@@ -74,7 +74,7 @@ class Progress final : public RankObserver {
     GradientNorms norms;
   };
 
-  // How long the window has lasted, without what was not training.
+  // How long the window has lasted, counting only the phase "training".
   int64_t TrainedUs(int64_t now_us) const REQUIRES(mutex_);
 
   // Closes the window, begins the next one, and returns the line of the closed one.

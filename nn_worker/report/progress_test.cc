@@ -51,7 +51,7 @@ TEST_F(ProgressTest, AWindowSumsItsSteps) {
       "\"staleness_mean\":1}");
 }
 
-// The expected texts were written by the code before this one for the same events.
+// The expected texts were written by an earlier version of the code for the same events.
 TEST_F(ProgressTest, LinesAreByteForByteThoseOfTheFormat) {
   progress_.OnPhase("training");
   progress_.OnGradientNorm(1.0 / 3, .5f);

@@ -37,7 +37,7 @@ class PartViewTest : public testing::Test {
     part_ = tables.MakePart({first, second}, 10, F32);
   }
 
-  // The message of the error after `change`; empty if there is none.
+  // The error message that ReadPart gives after `change` was made; empty if there is no error.
   std::string ErrorAfter(std::function<void(NextBatchAnswerHeader*)> change) {
     PartInput changed = part_;
     change(&changed.header);
@@ -118,7 +118,7 @@ TEST_F(PartViewTest, ARowIndexOutOfRangeIsRefused) {
             std::string::npos);
 }
 
-// Candidates are rows of a table, which a feature with one id per sample shares.
+// Candidates are rows of a table that a feature with one id per sample reads, too.
 class CandidatePartViewTest : public testing::Test {
  protected:
   CandidatePartViewTest() {

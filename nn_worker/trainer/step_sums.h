@@ -32,7 +32,7 @@ struct SummedStep {
   StepTotals totals;  // as the network takes them
 };
 
-// Every rank calls it in every step. Fails only if the collective does.
+// Every rank calls this in every step. Fails only if the collective fails.
 absl::StatusOr<SummedStep> SumStepOfRanks(const RankSums& own, int64_t global_batch_size,
                                           Collective* collective);
 

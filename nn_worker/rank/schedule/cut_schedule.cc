@@ -5,8 +5,8 @@
 namespace satrap {
 namespace {
 
-// After a cut began, the next one begins no sooner than this many times that cut's writing time. So
-// writing takes at most a quarter of the time, however large the tables are.
+// From the beginning of a cut to that of the next at least this many times the cut's writing time
+// must pass. So writing takes at most a quarter of the time, however large the tables are.
 constexpr double kWritingTimesBetweenCuts = 4;
 
 }  // namespace
@@ -39,7 +39,7 @@ void CutSchedule::OnBegun(int64_t now_us, CutPlan* plan) {
   plan->leave = leave_wish_ > fulfilled_wish_;
 }
 
-// The end of an older cut than the last one says nothing about the last one's wish.
+// The end of an earlier cut says nothing about the wish that the last cut fulfils.
 void CutSchedule::OnEnded(uint64_t number, const CutOutcome& outcome) {
   last_writing_seconds_ = outcome.seconds;
   if (number != number_) return;

@@ -1,5 +1,5 @@
-// The order of batches in one epoch of an ordered stream. Every rank computes it by itself and gets
-// the same one.
+// The order of batches in one epoch of an ordered stream. Every rank computes this order by itself,
+// with the same result.
 //
 // Lanes take turns: lane 0, 1, ... each gives its next batch. A lane leaves the rotation when its
 // last batch is taken; the epoch ends when all lanes have left. Every lane has at least one batch

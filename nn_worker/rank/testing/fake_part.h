@@ -35,7 +35,7 @@ inline ProvenanceRange ProvenanceOf(const FakePart& part) {
   return range;
 }
 
-// As an embedding worker describes it to a rank.
+// The description that an embedding worker sends to a rank.
 inline PartDescription DescriptionOf(const FakePart& part) {
   PartDescription description;
   *description.mutable_id() = part.id;

@@ -1,6 +1,6 @@
-// The largest part that memory is set aside for at the start, as a rank would get it: the answer to
-// a NextBatch with as many samples, ids and rows as a part of the job can be expected to have. It
-// is to be trained if the job trains, else to be scored.
+// The largest part that memory is set aside for at the start, in the form in which a rank receives
+// it: the answer to a NextBatch with as many samples, ids and rows as a part of the job can be
+// expected to have. The part is for training if the job trains, and otherwise for scoring.
 //
 //   samples  those of the largest part (MaxSamplesOfPart), or as many as are asked for
 //   ids      one a sample; max_length for a sequence with several; for other features with several
@@ -24,11 +24,11 @@
 
 namespace satrap {
 
-// `allocator`: of the payload; may be null. REQUIRES: a validated job, and its layout
+// `allocator` is that of the payload; may be null. REQUIRES: a validated job, and its layout
 PartInput LargestPart(const JobConfig& job, const PartLayout& layout,
                       std::shared_ptr<BufferAllocator> allocator);
-// The part with the most ids and rows among those with `part_samples` samples.
-// `largest_bytes`: of its payload.
+// The part with the most ids and rows among those with `part_samples` samples. Its payload has at
+// most `largest_bytes` bytes.
 PartInput LargestPartOf(int64_t part_samples, const JobConfig& job, const PartLayout& layout,
                         std::shared_ptr<BufferAllocator> allocator,
                         int64_t largest_bytes = rpc::kLargestMessageBytes);
