@@ -248,7 +248,7 @@ CommandEnd RunFixture::Satrap(const std::vector<std::string>& args) {
 }
 
 std::vector<pid_t> RunFixture::ProcessesWith(const std::string& text) {
-  // Every command line contains the empty text, and callers kill what they get.
+  // Every command line contains the empty text, and callers may kill the processes that they get.
   CHECK(!text.empty());
   std::vector<pid_t> pids;
   std::error_code error;
