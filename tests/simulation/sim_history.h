@@ -57,7 +57,7 @@ struct CutContent {
 
 class History {
  public:
-  // Reads a committed cut by the name of its folder; an error: it does not load.
+  // Reads a committed cut by the name of its folder. An error means that the cut does not load.
   using ReadCut = std::function<absl::StatusOr<CutContent>(const std::string& cut)>;
 
   // Whether the folder of a cut has a manifest.
@@ -67,22 +67,24 @@ class History {
   History(const WorldShape& shape, ReadCut read_cut, IsThere is_there,
           std::function<void(std::string)> violated);
 
-  // Call once for each cut that is begun, at its first BeginCut, whatever becomes of it.
+  // Call once for each cut that is begun, at its first BeginCut, whether or not it will be
+  // committed.
   void OnMark(const std::string& cut, SimTraining::State state);
-  // The coordinator has told rank 0 that it could not commit the cut, or has told a member that the
-  // generation is over. The cut, and later cuts of the generation, must never be in the log.
+  // Call when the coordinator has told rank 0 that it could not commit the cut, or has told a
+  // member that the generation is over. The cut, and later cuts of the generation, must never be in
+  // the log.
   void OnAbandoned(const std::string& cut);
   void OnEnded(uint64_t generation) { ended_.insert(generation); }
-  // A member was told that the generation runs. Call after OnLog.
+  // Call when a member was told that the generation runs, after OnLog.
   void OnRuns(uint64_t generation);
-  // A member of the generation has failed before the generation ran, as it would in any other
-  // generation of this job.
+  // Call when a member of the generation has failed before the generation ran, and would fail in
+  // every generation of this job.
   void OnCannotBegin(uint64_t generation) { cannot_begin_.insert(generation); }
-  // Members may find damage from now on, which is a failure of this kind, too.
+  // Call when the disk fails. From now on members may find damage, which no restart cures, either.
   void OnDiskFailure() { disk_fails_ = true; }
-  // Folders that were removed may be there again.
+  // Call after a loss of power. Folders that were removed may exist again.
   void OnPowerLoss() { power_was_lost_ = true; }
-  // `acknowledged`: somebody has been told of the last entry, so all entries must stay.
+  // Reads the log. `acknowledged`: somebody was told of the last entry, so all entries must stay.
   void OnLog(const RunLog& log, bool acknowledged);
   // As above, for a log whose COMPACTED entry has the number `compacted` and holds the first `kept`
   // entries.
@@ -90,9 +92,9 @@ class History {
              size_t kept = 0);
 
   bool IsMarked(const std::string& cut) const { return marked_.count(cut) > 0; }
-  // The state of a cut that was marked; of "": the beginning of the run.
+  // The state of a cut that was marked. "" stands for the beginning of the run.
   const SimTraining::State& StateOf(const std::string& cut) const;
-  // Checks the newest cut again, which somebody is about to begin from.
+  // Checks the newest cut again. Call before a generation begins from it.
   void CheckNewestAgain() {
     if (!newest_cut_.empty() && IsMarked(newest_cut_)) CheckCut(newest_cut_, StateOf(newest_cut_));
   }
@@ -111,8 +113,8 @@ class History {
   };
 
   void CheckAcknowledged(const std::vector<Known>& log, size_t compacted);
-  // Checks what became of acknowledged entries that are replaced by a COMPACTED entry, which holds
-  // `kept`.
+  // Checks the acknowledged entries `before`, which a COMPACTED entry has replaced. The COMPACTED
+  // entry holds `kept`.
   void CheckCompacted(const std::vector<RunLogEntry>& before, const std::vector<RunLogEntry>& kept);
   void CheckLeftOut(const CutEntry& cut, const std::vector<RunLogEntry>& before);
   void CheckRuns();
@@ -138,7 +140,7 @@ class History {
   std::set<uint64_t> ended_;             // generations
   uint64_t runs_ = 0;                    // the last generation whose members were told so
   absl::optional<JobConfig> job_that_runs_;
-  // State of the last reading of the log.
+  // The state after the last reading of the log.
   uint64_t generation_ = 0;
   bool is_kept_ = false;                // whether a COMPACTED entry holds the entry that is read
   bool dropped_ = false;                // whether the job of the newest generation was dropped

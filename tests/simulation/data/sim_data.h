@@ -50,8 +50,7 @@ struct WorldShape {
   double l2 = 0;
   double gradient_clip_norm = 0;
   double weight_bound = 0;
-  // Whether table "rows" has semantics GLOBAL, which only ordered worlds have. Only then may the
-  // mode of l2 be DENSE instead of TOUCHED.
+  // Table "rows": semantics GLOBAL (ordered worlds only); l2 of mode DENSE (only with GLOBAL).
   bool global = false;
   bool dense_l2 = false;
   bool frozen = false;
@@ -124,13 +123,11 @@ inline double LearningRateOf(SparseOptimizerConfig::KindCase optimizer) {
   return optimizer == SparseOptimizerConfig::kSgd ? 0.5 : 0.125;
 }
 
-// The number that the gradient sums of a step are divided by: the step's weight, enlarged in
-// proportion if the step has fewer samples than a full batch. `weight` and `samples` are the
-// step's, over all ranks.
+// The divisor of a step's gradient sums: the step's weight, enlarged in proportion if the step has
+// fewer samples than a full batch. `weight` and `samples` are the step's, over all ranks.
 double NormalizerOf(const WorldShape& shape, double weight, uint64_t samples);
 
-// The keys of ids, computed as docs/formats.md specifies (sim_formats.h). The last function is for
-// table "counters".
+// The keys of ids by docs/formats.md (sim_formats.h). The last one is for table "counters".
 uint64_t SingleKey(uint64_t id);
 uint64_t SeveralKey(uint64_t id);
 uint64_t CounterKey();
