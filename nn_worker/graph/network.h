@@ -3,12 +3,12 @@
 //
 // One training step of a rank. Samples may be 0; every rank makes the same calls:
 //
-//     write the part's inputs to input_view(i)   pooled segments straight to where the first layer
-//                                                reads
-//     Train(samples, pass, targets)              or Forward, Loss, Backward; dlogits are sums
-//     StartReduce()                              the parameter gradients, over all ranks
-//     read input_gradient(i)                     sums too: scatter them to the rows, meanwhile
-//     FinishReduce()                             then the caller reduces the totals
+//     write the part's inputs to input_view(i)   this is the memory that the first layer reads
+//     Train(samples, pass, targets)              or Forward, Loss, Backward; gradients are sums
+//                                                over samples, not means
+//     StartReduce()                              begins to sum parameter gradients over all ranks
+//     read input_gradient(i)                     during the reduction; scatter them to the rows
+//     FinishReduce()                             then the caller sums the totals over all ranks
 //     Step(dense_step, totals)                   changes nothing unless it counts and is finite
 //
 // Precision. With a dtype of 16 bits, values of samples and their gradients have that dtype, and

@@ -1,32 +1,34 @@
-// What a run has promised over all its lives, and what its disk holds of it.
+// The promises of a run over all its lives, and the check that its disk keeps them.
 //
-//   at the mark     rank 0 begins a cut, every rank is idle and nothing is in flight: OnMark keeps
-//                   what tables, ledger and counts must be, as SimTraining knows it (State)
-//   in the log      whenever the coordinator has acknowledged something, at the begin of every life
-//                   and at the end, OnLog takes the entries that the disk holds. Then:
-//                     - what was acknowledged is still there, in its place; or a COMPACTED entry
-//                       replaces it, and has what is still asked for: every generation, the job
-//                       of those that made a cut which is there, such cuts, the newest cut, and
-//                       which generation was the last that ran;
-//                     - generations ascend by one, and each begins from the newest cut since the
-//                       one before it, or where that one began; `resume` may take it back;
-//                     - a generation has the job of the one before, unless somebody changed it;
-//                       after DROPPED, which only a failure that no restart cures may cause, that
-//                       of the last that ran;
-//                     - once members were told that a generation runs, the log shows that it, a
-//                       later one, or one with the same job has run;
+//   at the mark     Rank 0 begins a cut, every rank is idle and nothing is in flight. OnMark keeps
+//                   what tables, ledger and counts must be, as SimTraining knows it (State).
+//   in the log      OnLog reads the entries that the disk holds: whenever the coordinator has
+//                   acknowledged something, at the beginning of every life, and at the end. Then:
+//                     - every acknowledged entry is still in its place, or a COMPACTED entry
+//                       replaces it. A COMPACTED entry has all that is still needed: every
+//                       generation, which generation was the last that ran, the newest cut, and
+//                       every cut that still exists, with the job of the generation that made it;
+//                     - generations ascend by one. Each begins from the newest cut since the last
+//                       generation began or, if there is none, where that one began; `resume` may
+//                       go back to an older cut;
+//                     - a generation has the job of the last one, unless somebody changed it.
+//                       After DROPPED, which only a failure that no restart cures may cause, it
+//                       has the job of the last generation that ran;
+//                     - once members were told that a generation runs, the log shows that this
+//                       generation, a later one, or one with the same job has run;
 //                     - a cut is of the newest generation, was marked, and is in the log once;
-//                     - no cut is there that the coordinator has called abandoned, and none that
+//                     - no cut is in the log that the coordinator has called abandoned, or that
 //                       was committed after the end of its generation was announced;
 //                     - each new cut loads, and its rows, its ledger and its counts are those of
 //                       its mark: rows = snapshot = ledger;
-//                     - nothing follows the END
-//   the next life   begins with StateOf(its cut). So the checks of a finished life (sim_checks.h)
-//                   are of the whole lineage: every sample's known gradient is in the tables
-//                   exactly once, in hybrid by replay of the pushes from the cut on, in sync as the
-//                   oracle has it, whatever was trained in between and lost.
+//                     - nothing follows the END entry
+//   the next life   It begins with StateOf(its cut). So the checks of a finished life
+//                   (sim_checks.h) cover all lives before it: every sample's known gradient is in
+//                   the tables exactly once, whatever was trained in between and lost. In hybrid
+//                   mode the pushes since the cut are replayed; in sync mode the oracle computes
+//                   the tables.
 //
-// A loss of power may take entries that were not acknowledged; OnLog takes what is left.
+// A loss of power may remove entries that were not acknowledged; OnLog then accepts what is left.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 

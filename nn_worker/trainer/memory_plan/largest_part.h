@@ -3,10 +3,10 @@
 // expected to have. The part is for training if the job trains, and otherwise for scoring.
 //
 //   samples  those of the largest part (MaxSamplesOfPart), or as many as are asked for
-//   ids      one a sample; max_length for a sequence with several; for other features with several
-//            kExpectedIds (common/batch/transfer.h), of which a part may have more
-//   rows     one for each id, but no more than a message has room for (kLargestMessageBytes). A
-//            part of more than max_message_bytes travels in chunks, so that is no limit here.
+//   ids      one per sample; for a feature with several ids, max_length if it is a sequence and
+//            otherwise kExpectedIds (common/batch/transfer.h), although a part may have more
+//   rows     one for each id, but no more than a message has room for (kLargestMessageBytes);
+//            max_message_bytes is no limit here, because larger parts travel in chunks
 //
 // Labels are 0 and 1 in turn; values, indices and all else are 0.
 

@@ -3,11 +3,11 @@
 // Loss of power. What file_system.h calls durable stays: the bytes of a file as of its last Sync,
 // and the names of a folder as of its last SyncFolder. Of all later changes, a part that is drawn
 // survives:
-//   - of a file's bytes: none of them, all, a prefix, a prefix filled up with zeros, or blocks of
-//     them with zeros for the others; after Create over an old file perhaps the old content;
-//   - of a folder's changes (create, rename, link, remove, new folder) each one or not, whatever
-//     became of the others, applied in their order. A rename within a folder is one change.
-//     A folder whose name is lost takes everything in it along.
+//   - of a file's bytes: none, all, a prefix, a prefix filled up with zeros, or some blocks with
+//     zeros for the others; after Create over an old file perhaps the old content;
+//   - of a folder's changes (create, rename, link, remove, new folder): any subset, applied in
+//     their order. A rename within a folder is one change. If the name of a folder is lost,
+//     everything in the folder is lost.
 // So a file whose name survives may be empty or torn. If only a process dies, nothing that it has
 // written is lost.
 //
