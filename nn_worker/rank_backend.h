@@ -1,4 +1,4 @@
-// What the dense network of a rank runs on, by the job: the CPU, or a device.
+// Makes the backend that the dense network of a rank runs on: the CPU or a device, as the job says.
 //
 // Not thread-safe; for the thread that starts the rank.
 

@@ -149,7 +149,7 @@ absl::Status EndRun(RoleRuntime& runtime, CutEngine* cuts, const TailCalibration
     const Ledger::Totals consumed = cuts->consumed();
     result.set_bad_records(consumed.bad_records);
     result.set_empty_lines(consumed.empty_lines);
-    // A generation that only had the test pass to make has no cut of its own.
+    // A generation that only made the test pass has no cut of its own.
     result.set_model_dir(result.model_dir().empty() ? runtime.cut_folder()
                                                     : absl::StrCat(CheckpointsDir(job.run_dir()),
                                                                    "/", result.model_dir()));
@@ -307,7 +307,8 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
   ThreadPoolExecutor disk_executor(1);
   ASSIGN_OR_RETURN(const std::unique_ptr<CutEngine> cuts,
                    CutEngine::Create(MakeCutOptions(runtime, &cut_executor, &disk_executor)));
-  // The executor's tasks use the engine, so it stops before the engine is destroyed.
+  // The disk executor's tasks use the cut engine, so this executor stops before the engine is
+  // destroyed.
   const auto no_more_files = absl::MakeCleanup([&disk_executor] { disk_executor.Stop(); });
   const size_t prediction_values = PredictionValues(job, layout, *network);
   std::unique_ptr<PredictionWriter> predictions;
@@ -339,7 +340,8 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
   if (made.meter != nullptr) {
     RETURN_IF_ERROR(trainer.Reserve(LargestPart(job, layout, made.backend->PinnedBuffers())));
   }
-  // A run begins from another model once; later generations begin from its own cuts.
+  // A run begins from another run's model only once; later generations begin from the run's own
+  // cuts.
   if (!runtime.cut_folder().empty()) {
     RETURN_IF_ERROR(trainer.StartFromCut(start));
   } else if (!job.init_from().empty()) {
@@ -380,7 +382,7 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
       },
       runtime.kill_points());
   if (leads) runtime.SetWishSink([&engine](const CutWish& wish) { engine.RequestCut(wish); });
-  // The engine is destroyed before the runtime, so the runtime must forget it.
+  // The engine is destroyed before the runtime, so the runtime must not use it any more.
   const auto no_more_wishes = absl::MakeCleanup([&runtime] { runtime.SetWishSink(nullptr); });
   runtime.logger().Info("begins to train");
   engine.Start();
@@ -415,7 +417,7 @@ absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,
   Ranks ranks;
   ASSIGN_OR_RETURN(ranks.collective, MakeCollective(runtime));
   // If this rank returned its error, its collective would be destroyed first, and the other ranks
-  // would report a broken connection before this one reports the cause.
+  // would report a broken connection before this rank reports the cause.
   runtime.ExitUnlessOk(ConnectCards(runtime, devices, card, &ranks));
   runtime.ExitUnlessOk(RunRank(runtime, std::move(start), ranks, &pool, made));
   return absl::OkStatus();

@@ -120,8 +120,8 @@ void CutEngine::Begin(CutPlan plan, std::vector<LedgerState> released, std::stri
   });
 }
 
-// Answers and tasks of a cut may come after its end, when there is another cut or none: they are
-// dropped.
+// The answers and tasks of a cut are dropped if they come after its end, when there is another cut
+// or none.
 template <typename T>
 absl::AnyInvocable<void(T)> CutEngine::InCut(std::function<void(T)> then) {
   return [this, number = cut_->plan.number, then = std::move(then)](T result) mutable {
@@ -159,8 +159,8 @@ void CutEngine::StartNext() {
   });
 }
 
-// Only cuts that ranks wait for are begun again at once, so only these pause; other cuts are begun
-// by the clock.
+// Only cuts that ranks wait for are begun again at once, so only these need a pause. All other cuts
+// are begun by the clock.
 int64_t CutEngine::PauseUs() const {
   if (abandoned_in_a_row_ == 0 || !IsWaitedFor(cut_->plan)) return 0;
   const int64_t pause_us =
@@ -177,9 +177,9 @@ void CutEngine::StartCurrent() {
          &CutEngine::OnFolder);
 }
 
-// A disk that hangs gives no error, and its PS answers WAIT for ever: without a limit ranks that
-// wait for this cut would never go on, and other cuts would never be taken. The folder stays,
-// because the commit may have been sent.
+// A disk that hangs gives no error, and its PS answers WAIT for ever: without a limit, ranks that
+// wait for this cut would wait for ever, and no other cut would be taken. The folder stays, because
+// the commit may have been sent.
 void CutEngine::EndAfterLimit() {
   const double limit_seconds = options_.job.checkpoint().limit_seconds();
   options_.executor->PostAfter(static_cast<int64_t>(limit_seconds * 1e6), [this, limit_seconds,
@@ -199,8 +199,7 @@ absl::Status CutEngine::MergeLedgers() {
     absl::StatusOr<Ledger> released = Ledger::FromState(cut_->released[rank]);
     const absl::Status status = released.ok() ? ledger_.Merge(*released) : released.status();
     if (!status.ok()) {
-      // A restart would meet the same contradiction, so the code must not be one that leads to a
-      // restart.
+      // A restart would meet the same contradiction, so the status code must not lead to a restart.
       return absl::DataLossError(absl::StrCat("cut ", cut_->outcome.name, ": what nn_worker ", rank,
                                               " has trained: ", status.message()));
     }
@@ -301,8 +300,8 @@ void CutEngine::WriteManifestWhenWhole() {
   OnDisk(
       [cut = cut_, fs = options_.file_system, run_dir = options_.job.run_dir()]() -> absl::Status {
         RETURN_IF_ERROR(WriteManifest(cut->folder, cut->manifest, fs));
-        // The files are durable, but the folder's name may not be, nor, for the first cut of a run,
-        // that of the folder above it.
+        // The files are durable, but the name of the cut's folder may not be. For the first cut of
+        // a run, the name of the folder above it may not be durable, either.
         RETURN_IF_ERROR(fs->SyncFolder(CheckpointsDir(run_dir)));
         return fs->SyncFolder(run_dir);
       },
@@ -329,7 +328,7 @@ void CutEngine::OnManifest(absl::Status status) {
 
 // An error does not say whether the coordinator has appended the cut to its log. If it has, the
 // next generation begins from the cut, so none of its files may be removed here. The answer
-// `abandoned` says that it has not, and never will.
+// `abandoned` means that the coordinator has not appended it, and never will.
 void CutEngine::OnCommitted(absl::StatusOr<rpc::Message> answer) {
   if (!answer.ok()) {
     const absl::Status& status = answer.status();
@@ -379,8 +378,8 @@ void CutEngine::RemoveFolderWhenIdle() {
          &CutEngine::OnRemoved);
 }
 
-// A folder that could not be removed costs space until the next generation's coordinator removes
-// it.
+// If the folder could not be removed, it takes up space until the next generation's coordinator
+// removes it.
 void CutEngine::OnRemoved(absl::Status) {
   last_abandoned_us_ = options_.executor->NowUs();
   if (++abandoned_in_a_row_ == 1) first_abandoned_us_ = last_abandoned_us_;

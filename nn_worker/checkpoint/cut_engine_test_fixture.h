@@ -25,7 +25,7 @@ namespace satrap {
 
 inline constexpr int64_t kLimitUs = 60'000'000;
 
-// What a rank has released: all records of a block that has `rows` of them.
+// The records that a rank has released: all `rows` records of a block.
 inline LedgerState Released(uint64_t block, uint32_t rows) {
   ProvenanceRange range;
   range.set_block(block);

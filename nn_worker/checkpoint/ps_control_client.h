@@ -48,7 +48,7 @@ class PsControlClient {
 
   // Replaces the rows of all PSs by those of the cut in `directory`. Errors of the PSs: NOT_FOUND
   // without a manifest, DATA_LOSS naming what is damaged, FAILED_PRECONDITION if the tables are not
-  // those of this job. `done` runs when all have answered, so that none is still loading.
+  // those of this job. `done` runs when all PSs have answered, so no PS is still loading then.
   void LoadTables(const std::string& directory, StatusDone done);
 
   // Rows and bytes of each table, summed over the PSs.

@@ -1,4 +1,4 @@
-// Reads cuts as models: where one is, and its dense network. docs/formats.md, "Cut".
+// Reads cuts as models: finds a cut, and reads its dense network. docs/formats.md, "Cut".
 //
 // Thread-safe: functions of their arguments and the disk.
 
@@ -23,8 +23,8 @@ inline constexpr char kDenseFile[] = "dense.bin";
 
 // The folder of the cut at `path`: `path` itself or, if it is the folder of a run or the
 // `checkpoints` in it, the run's best cut, or its newest one if it has no best. Links are resolved,
-// so the result names the same cut for ever. NOT_FOUND if there is none, saying what was looked for
-// or that the cut was removed; errors as ReadManifest.
+// so the result names the same cut for ever. NOT_FOUND if there is no cut, with a message that
+// names the places or says that the cut was removed; errors as ReadManifest.
 absl::StatusOr<std::string> FindSavedModel(const std::string& path);
 
 // The dense network (nn_worker/graph/saved/dense_checkpoint.h) of the cut in `directory`. Errors as
@@ -56,9 +56,9 @@ absl::StatusOr<StartModel> ReadStartModel(const std::string& cut_folder,
                                           const std::string& init_from,
                                           FileSystem* file_system = DiskFileSystem());
 
-// Returns load(*model). If the model's cut has vanished meanwhile, replaces *model by what
-// `model->init_from` then names and loads again, with at most kReadsOfVanishingCuts loads in all.
-// Returns the error of the last load, or one of ReadStartModel.
+// Returns load(*model). If the model's cut has vanished meanwhile, replaces *model by the model
+// that `model->init_from` then names, and loads again, with at most kReadsOfVanishingCuts loads in
+// all. Returns the error of the last load, or that of ReadStartModel.
 absl::Status LoadOrLookAgain(StartModel* model,
                              absl::FunctionRef<absl::Status(const StartModel& model)> load,
                              FileSystem* file_system = DiskFileSystem());

@@ -82,8 +82,8 @@ void DeviceReductionConformance::SetUp() {
 
 void DeviceReductionConformance::Spawn(int size, const std::function<void(Rank*)>& body) {
   std::vector<std::unique_ptr<DeviceReduction>> reductions = GetParam().connect(size);
-  // Ranks are destroyed together at the end: one that ended early would be a lost peer to the
-  // others.
+  // All ranks are destroyed together at the end: if one were destroyed earlier, the others would
+  // see a lost peer.
   std::vector<std::unique_ptr<Rank>> ranks;
   for (int r = 0; r < size; ++r) {
     ranks.push_back(std::make_unique<Rank>(r, GetParam().device(r), std::move(reductions[r])));

@@ -12,9 +12,9 @@
 namespace satrap {
 namespace {
 
-// Where the ranks exchange memory. A meeting has two rounds. After the first, all ranks have shown
-// their memory and may read the others'; after the second, all have read, and each may change its
-// own.
+// The place where the ranks exchange memory. A meeting has two rounds. After the first round all
+// ranks have shown their memory, and each may read that of the others. After the second round all
+// have finished reading, and each may change its own memory.
 class MeetingPoint {
  public:
   explicit MeetingPoint(int size) : size_(size), shown_(size) {}
@@ -152,8 +152,8 @@ class LocalCollective final : public Collective {
   absl::Status status() override { return point_->status(); }
 
  private:
-  // Each rank sums all ranks' values in rank order into memory of its own and replaces its values
-  // when all have read.
+  // Each rank sums all ranks' values in rank order into memory of its own. When all ranks have
+  // finished reading, it replaces its values by the sums.
   template <typename T>
   absl::Status Sum(absl::Span<T> values, std::vector<T>* sums) {
     if (size() == 1) return point_->status();

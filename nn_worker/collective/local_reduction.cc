@@ -17,7 +17,7 @@ class Group {
  public:
   explicit Group(int size) : given_(size) {}
 
-  // Returns when all ranks have given their values, or one is lost.
+  // Returns when all ranks have given their values, or when a rank is lost.
   void Sum(int rank, float* values, int64_t count) {
     MutexLock lock(&mutex_);
     if (lost_ >= 0) return;

@@ -1,5 +1,6 @@
 // Initial values of dense parameters: functions of (seed, parameter name, element) and nothing
-// else, so every rank makes the same ones, and adding a layer leaves the others as they were.
+// else, so every rank makes the same values, and adding a layer does not change the values of the
+// others.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_INITIAL_VALUES_H_
 #define SATRAP_NN_WORKER_GRAPH_INITIAL_VALUES_H_

@@ -77,7 +77,7 @@ class Network {
   // The number of values of a sample in ReadLogits. With a candidate loss it is 1: the score of the
   // sample's own item.
   int64_t num_outputs(int task) const;
-  // A copy of what the last Forward gave for a task, [samples, num_outputs]. Waits for the backend.
+  // A copy of the last Forward's output for a task, [samples, num_outputs]. Waits for the backend.
   std::vector<float> ReadLogits(int task = 0);
 
   // Forward, Loss and Backward. A full part may run from graphs (pass_graphs.h), with the same
@@ -138,8 +138,8 @@ class Network {
   // dense_checkpoint.h.
   std::string Save();
   using LoadScope = satrap::LoadScope;
-  // Changes nothing unless it succeeds. DATA_LOSS if damaged; FAILED_PRECONDITION, naming an array,
-  // if names or shapes are not those of this network.
+  // Changes nothing unless it succeeds. DATA_LOSS if `bytes` is damaged; FAILED_PRECONDITION,
+  // naming an array, if names or shapes are not those of this network.
   absl::Status Load(absl::string_view bytes, LoadScope scope);
   // Takes over what `config` selects from a model that was saved after `model_step` steps. Errors
   // as Load and PlanDenseTake.

@@ -104,9 +104,10 @@ absl::Status NetworkGraph::RunStages(size_t begin, size_t end) {
 }
 
 // Backward runs the nodes from last to first: the first node to reach a tensor assigns its
-// gradient, later ones add. For an output, the loss writes the gradient first. A tensor within a
-// concatenation has its gradient in the concatenation's own; there the concatenation must be the
-// first to reach it, as concat_layout.h makes sure, and has nothing to do.
+// gradient, later ones add. For an output, the loss writes the gradient first. The gradient of a
+// tensor within a concatenation lies in the concatenation's gradient. For such a tensor the
+// concatenation must be the first node to reach it, which concat_layout.h ensures, and then has
+// nothing to do.
 void NetworkGraph::BindNodes() {
   std::vector<bool> has_gradient(graph_.tensors.size(), false);
   for (const int output : graph_.outputs) has_gradient[output] = true;

@@ -54,8 +54,8 @@ class NetworkGraph {
   LossSums ReadLoss() { return losses_->Read(); }
   absl::Status Backward();
   std::vector<float> ReadLogits(int task);
-  // How many values of `gradients` (those of the parameters) and of the gradients of inputs are
-  // beyond `limit` or not finite.
+  // The number of values beyond `limit` or not finite, over `gradients` (those of the parameters)
+  // and the gradients of inputs.
   int64_t CountGradientsBeyond(const Tensor& gradients, float limit);
   absl::Status EndStep();
 
@@ -86,8 +86,8 @@ class NetworkGraph {
   size_t num_stages() const { return 2 * nodes_.size() + 1; }
   absl::Status RunStages(size_t begin, size_t end);
   Tensor Output(int task) const { return memory_.values[graph_.outputs[task]].FirstRows(samples_); }
-  // What may be read of a task's outputs. For a candidate loss these are only the positives'
-  // scores, because the columns of candidates belong to the part.
+  // The values of a task's output that may be read. For a candidate loss these are only the scores
+  // of the positives, because the columns of candidates belong to the part.
   Tensor ReadableOutput(int task) const;
 
   const NetworkOptions& options_;

@@ -111,7 +111,7 @@ TEST(NetworkReductionTest, ALostPeerEndsTheStep) {
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
 }
 
-// A caller that goes on after an error gets the same error again.
+// A caller that continues after an error gets the same error again.
 TEST(NetworkReductionTest, WhatIsDeadReturnsItsErrorFromEveryCall) {
   for (const bool on_devices : {true, false}) {
     const auto collectives = NewLocalCollectives(on_devices ? 2 : 1);

@@ -32,7 +32,7 @@ absl::Status LoadParts(absl::string_view bytes, LoadScope scope, const SavedPart
   const bool all = scope == LoadScope::kAll;
   CHECK(!all || parts.options.trains) << "a network that is not trained has no optimizer's state";
   const bool averages = values.averages.has_value();
-  // A model that was trained without averages is its own average.
+  // For a model that was trained without averages, its parameters serve as the averages.
   const bool loads_averages =
       averages && (all || std::any_of(arrays.begin(), arrays.end(), IsAverage));
   std::vector<const NamedArray*> saved;

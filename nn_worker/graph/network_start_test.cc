@@ -1,4 +1,4 @@
-// What a Network takes from another run's model, and what its own cuts keep of that.
+// The values that a Network takes from another run's model, and the ones that its own cuts keep.
 
 #include <cmath>
 #include <string>

@@ -43,7 +43,7 @@ constexpr char kBatchNorm[] = R"(
   layers { name: "linear" inputs: "*.linear" sum {} }
   layers { name: "logit" inputs: "deep" inputs: "linear" add {} })";
 
-// Tasks with one layer in common. Other layers read the outputs of two of them.
+// Tasks that share a layer. The outputs of two tasks are also read by other layers.
 constexpr char kTasks[] = R"(
   layers { name: "shared" inputs: "*.embedding" inputs: "numeric"
            mlp { units: 9 activation: TANH output_units: 6 } }
@@ -287,7 +287,7 @@ TEST(NetworkTest, NothingIsTrainedThroughAStop) {
     // The gradient of fm(u, u) = u . u is 2 u.
     EXPECT_NEAR(got[c], 2 * user[c] * dlogit[c / 4], 1e-5) << c;
   }
-  // The weights before the stop stay as they are, those after it are trained.
+  // The weights before the stop must not change; those after it are trained.
   const std::vector<std::string> names = rank->parameter_names();
   ASSERT_EQ(names[0], "item_deep.weight");
   const std::vector<float> gradients = ReadFloats(rank.backend(), rank->gradients());
@@ -307,7 +307,7 @@ TEST(NetworkTest, UnequalPartsAreOneMachine) {
   }
 }
 
-// Trains two ranks. Returns what rank 0 has saved and how it scores.
+// Trains two ranks. Returns rank 0's saved network and its scores.
 std::pair<std::string, std::vector<float>> TrainOn(
     const std::string& model, const std::function<std::unique_ptr<Backend>()>& new_backend) {
   auto collectives = NewLocalCollectives(2);
@@ -329,9 +329,9 @@ std::pair<std::string, std::vector<float>> TrainOn(
   return result;
 }
 
-// A device runs its operations as late as the contract allows, so a value that is read too early is
-// far from the CPU's; and a result that depends on an order which no event ensures differs between
-// the orders.
+// The device runs its operations as late as the contract allows. So if a value is read too early,
+// the result is far from the CPU's. And if a result depends on an order that no event ensures, it
+// differs between the orders.
 TEST(NetworkTest, ADeviceTrainsAsTheCpuDoesWhateverItsOrder) {
   const std::string local_batch_norm =
       absl::StrReplaceAll(kBatchNorm, {{"batch_norm {}", "batch_norm { scope: LOCAL }"}});

@@ -1,5 +1,5 @@
-// What turns the gradients of a Network's parameters into steps: their sums over the ranks, the
-// control of a step, the optimizer and its state, and the scale of the gradients.
+// Turns the gradients of a Network's parameters into steps: their sums over the ranks, the control
+// of a step, the optimizer and its state, and the scale of the gradients.
 //
 // Thread-compatible.
 

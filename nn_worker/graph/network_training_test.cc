@@ -74,7 +74,7 @@ TEST_F(NetworkTrainingTest, AStepDividesTheSumOfGradientsByTheWeightOfItsSamples
   EXPECT_EQ(Weight(), -.5f * 8 / 2);
 }
 
-// Half of a full batch gives half of the mean of its samples.
+// If only half of a full batch is there, the step is half of what the mean over its samples gives.
 TEST_F(NetworkTrainingTest, ASmallerBatchMovesTheWeightsLess) {
   Create(kSgd);
   FillGradients(8);

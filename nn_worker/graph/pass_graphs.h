@@ -35,7 +35,7 @@ struct PassPart {
 
 class PassGraphs {
  public:
-  // Called once, with a message for whoever runs the job.
+  // Called once, with a message for the user.
   using OnRefusal = std::function<void(const absl::Status&)>;
 
   // `memory` outlives this object. `on_refusal` may be null.
@@ -53,8 +53,8 @@ class PassGraphs {
   int64_t launches() const { return launches_; }  // of graphs, so far
 
  private:
-  // A network has fewer keys than this in a run, unless its passes differ each time. No graphs are
-  // kept for further keys.
+  // A network has fewer keys than this in a run, unless every pass differs. No graphs are kept for
+  // further keys.
   static constexpr size_t kMaxKeys = 8;
 
   struct Passes {

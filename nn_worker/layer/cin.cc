@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// Values of the pairs of one tile of samples: 4 MiB.
+// The number of values in the pairs of one tile of samples: 4 MiB.
 constexpr int64_t kTileValues = int64_t{1} << 20;
 
 // For a product, the pairs (i, j) of a column d of a sample are laid out as a row of H_{k-1} n

@@ -53,8 +53,8 @@ struct ParameterSpec {
   int64_t cols = 1;
   Initial initial = Initial::kConstant;
   double scale = 0;  // the constant; the standard deviation; the bound of [-bound, bound)
-  // A factor of the layer's products. In a network that computes in 16 bits the layer gets a copy
-  // of it in 16 bits, rounded after each step.
+  // Whether this is a factor of the layer's products. In a network that computes in 16 bits the
+  // layer gets a 16-bit copy of such a parameter, rounded after each step.
   bool in_products = false;
 };
 
@@ -78,8 +78,8 @@ class Layer {
   virtual absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) = 0;
   virtual std::vector<ParameterSpec> parameters() const { return {}; }
   virtual std::vector<StateSpec> states() const { return {}; }
-  // True if each row of output 0 is the rows of the inputs, one after another. The graph may then
-  // place the inputs within it, so that there is nothing to copy.
+  // True if each row of output 0 consists of the rows of the inputs, one after another. The graph
+  // may then place the inputs within the output, so that there is nothing to copy.
   virtual bool inputs_within_output() const { return false; }
   // True if no gradient flows from the output to the inputs. Backward is then not called.
   virtual bool stops_gradient() const { return false; }

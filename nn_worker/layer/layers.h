@@ -182,7 +182,7 @@ absl::StatusOr<std::unique_ptr<Layer>> NewInBatchLogitsLayer(const InBatchLogits
 
 // ---- For tests of a run
 
-// y = 0; dx = a constant, whatever dy.   xs: [d_1], [d_2], ...  y: [1]
+// y = 0; dx = a constant, whatever dy is.   xs: [d_1], [d_2], ...  y: [1]
 //
 // It counts samples in the rows of its inputs (TallyConfig, proto/model.proto).
 absl::StatusOr<std::unique_ptr<Layer>> NewTallyLayer(const TallyConfig& config);

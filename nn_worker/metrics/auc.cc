@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint32_t kSign = 0x80000000u;
 
-// An integer with the order of the floats: the bits of negative ones are inverted, and the others
-// are moved above them. -0 becomes 0.
+// An integer that has the order of the floats: the bits of negative floats are inverted, and other
+// floats are moved above them. -0 becomes 0.
 uint32_t KeyOf(float value) {
   value += 0.0f;
   uint32_t bits;
@@ -138,9 +138,10 @@ absl::Status Auc::Merge(Collective* collective) {
   return absl::OkStatus();
 }
 
-// Each rank is to get an equal share of the entries. The first key of each share is found byte by
-// byte, from the leading one: the entries whose keys begin with the bytes found so far are counted
-// by their next byte. This divides even the entries of a model that gives nearly equal scores.
+// Each rank should get an equal share of the entries. The first key of each share is found byte by
+// byte, from the leading byte on: the entries whose keys begin with the bytes found so far are
+// counted by their next byte. This divides even the entries of a model that gives nearly equal
+// scores.
 absl::StatusOr<std::vector<uint32_t>> Auc::FindBorders(Collective* collective) const {
   constexpr int kValues = 256;  // of a byte
   const int ranks = collective->size();

@@ -1,6 +1,6 @@
 // A PassMetric judges the scores of one task over an evaluation pass. Each rank adds the samples
-// that it has scored, all ranks merge, and each then has the same values, as if one rank had added
-// all samples (up to the rounding of sums).
+// that it has scored. Then all ranks merge, after which each has the same values, as if one rank
+// had added all samples (up to the rounding of sums).
 //
 // Thread-compatible.
 

@@ -21,7 +21,7 @@
 
 namespace satrap {
 
-// Whether labels are 0 and 1 (or, with BCE, between), so that they have a rate.
+// Whether labels are 0 and 1 (or, with BCE, between 0 and 1), so that there is a label rate.
 bool HasTwoClasses(TaskConfig::Loss loss);
 
 class TaskMetrics {

@@ -23,7 +23,7 @@ struct Sample {
   uint64_t group = 0;
 };
 
-// The weighted mean of value(sample) over the samples that count: a metric by its definition.
+// The weighted mean of value(sample) over the samples that count: the definition of a metric.
 double Weighted(const std::vector<Sample>& samples, double (*value)(const Sample&)) {
   double sum = 0, weight = 0;
   for (const Sample& s : samples) {
@@ -111,7 +111,7 @@ std::vector<MetricValues> Merged(const std::vector<Sample>& samples, TaskConfig:
       auto merged = metrics.Merge(collectives[rank].get());
       ASSERT_TRUE(merged.ok()) << merged.status();
       values[rank] = *merged;
-      // The next pass begins without the samples of this one.
+      // The next pass must begin without the samples of this pass.
       merged = metrics.Merge(collectives[rank].get());
       ASSERT_TRUE(merged.ok()) << merged.status();
       EXPECT_EQ(merged->samples(), 0u);

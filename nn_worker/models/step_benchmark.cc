@@ -1,7 +1,7 @@
 // Samples per second of the dense network's training step on a device, from rows and ids in the
 // device's memory to the gradients of the rows and a step of Adam (model_step.h). The program with
-// the host's kernels shows that the benchmark works; the figures are those of step_benchmark_cuda,
-// whose peer is tests/benchmark/pytorch_step.py.
+// the host's kernels only shows that the benchmark works. The figures that count are those of
+// step_benchmark_cuda; tests/benchmark/pytorch_step.py measures the same with PyTorch.
 //
 //   step_benchmark [--model=deepfm|dlrm] [--batch=N] [--precision=F32|TF32|BF16|F16] [--seconds=3]
 //                  [--capture=true|false] [--card=0]

@@ -1,9 +1,9 @@
 // A DenseOptimizer says how the dense network's gradient changes its parameters: a rule of the
 // backend (StepOperations::OptimizerStep) and the state that it needs.
 //
-// It owns no memory: the network keeps a value of each state array for each parameter. What a step
-// computes is a function of its arguments. In particular Adam's t is the number of the step, not a
-// count of calls, so a skipped step or a resumed job changes nothing.
+// It owns no memory: for each parameter, the network keeps one value of each state array. A step is
+// a function of its arguments alone. In particular Adam's t is the number of the step, not a count
+// of calls, so a skipped step or a resumed job changes nothing.
 
 #ifndef SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_H_
 #define SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_H_

@@ -1,5 +1,5 @@
-// Makes a DenseOptimizer from its configuration. A new rule is a kind of OptimizerRule, one field
-// of DenseOptimizerConfig's `kind`, one case in dense_optimizer_factory.cc and one test case
+// Makes a DenseOptimizer from its configuration. A new rule needs a kind of OptimizerRule, one
+// field of DenseOptimizerConfig's `kind`, one case in dense_optimizer_factory.cc and one test case
 // (docs/extending.md).
 
 #ifndef SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_FACTORY_H_

@@ -27,7 +27,7 @@ DenseOptimizerConfig Parse(const std::string& text) {
   return config;
 }
 
-// One parameter, in double, step by step as the papers' formulas say.
+// One parameter in double precision, stepped as the papers' formulas say.
 class ScalarReference {
  public:
   ScalarReference(const DenseOptimizerConfig& config, double w) : config_(config), w_(w) {
@@ -164,7 +164,7 @@ class ScalarReference {
   double a_ = 0, m_ = 0, v_ = 0;
 };
 
-// Does what the network does, for one range with the settings of all parameters.
+// Makes steps as the network does, for one range with the settings of all parameters.
 class Range {
  public:
   Range(const DenseOptimizerConfig& config, const std::vector<float>& w)

@@ -52,8 +52,8 @@ absl::optional<PartPipeline::TakenPart> PartPipeline::Take() {
   return TakenPart{entry->number, entry->request.worker, entry->staleness, std::move(entry->input)};
 }
 
-// Pushes are answered in any order, by different workers. A permit that returned before an older
-// one would let the next Lookup miss more than the last capacity - 1 pushes.
+// Pushes are answered in any order, by different workers. If a permit returned before an older
+// permit, the next Lookup could miss more than the last capacity - 1 pushes.
 void PartPipeline::Release(uint64_t number) {
   const auto entry = Find(number);
   CHECK(entry->state == State::kTaken);

@@ -26,8 +26,7 @@ absl::Status RankCuts::AddReleased(uint32_t epoch, const Provenance& provenance)
   for (const ProvenanceRange& range : provenance) {
     const absl::Status status = released_.Add(epoch, range);
     if (status.ok()) continue;
-    // A restart would meet the same contradiction, so the code must not be one that leads to a
-    // restart.
+    // A restart would meet the same contradiction, so the status code must not lead to a restart.
     return absl::DataLossError(absl::StrCat("records were trained twice: ", status.message()));
   }
   return absl::OkStatus();
@@ -97,7 +96,7 @@ void RankCuts::OnAwaited(bool committed) {
 }
 
 void RankCuts::GoOn() {
-  // No training waits after the last cut, so it causes no pause.
+  // No training waits for the last cut, so that cut causes no pause.
   if (!last_) {
     const int64_t pause_us = until_idle_us_ + executor_->NowUs() - begun_us_;
     observer_->OnCutPause(static_cast<double>(pause_us) * 1e-6);

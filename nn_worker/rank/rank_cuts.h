@@ -1,6 +1,6 @@
-// A rank's half of the cuts (docs/consistency.md, "Cuts"). It keeps what the rank has released
-// since the last cut, numbers and plans the next one, waits for a cut if ranks must wait for it,
-// and begins such a cut again if it is abandoned. On rank 0 it also knows when a cut is due
+// A rank's half of the cuts (docs/consistency.md, "Cuts"). It records what the rank has released
+// since the last cut, and numbers and plans the next cut. If ranks must wait for a cut, it waits,
+// and begins the cut again if it is abandoned. On rank 0 it also knows when a cut is due
 // (cut_schedule.h).
 //
 // All ranks take the same cuts in the same order, so all count the same numbers and know the name
@@ -31,7 +31,7 @@ namespace satrap {
 
 class RankCuts {
  public:
-  // What the rest of the rank does for its cuts.
+  // What the other parts of the rank do for its cuts.
   struct Engine {
     // The position where training continues after cut `cut`.
     std::function<RunPosition(const std::string& cut)> position;

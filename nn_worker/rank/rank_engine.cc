@@ -58,7 +58,7 @@ void RankEngine::SetPhase(absl::string_view phase) {
   observer_->OnPhase(phase);
 }
 
-// The positions where the run begins and where it continues after a cut.
+// Checks and makes positions: where the run begins, and where it continues after a cut.
 
 absl::Status RankEngine::CheckPosition() const {
   const RunPosition& position = options_.position;

@@ -92,7 +92,7 @@ class RankEngine {
 
   void SetPhase(absl::string_view phase);
 
-  // The positions where the run begins and where it continues after a cut.
+  // Check and make positions: where the run begins, and where it continues after a cut.
   absl::Status CheckPosition() const;
   void Begin();
   RunPosition PositionAfter(const std::string& cut);

@@ -1,5 +1,5 @@
-// Cuts of a RankEngine, and engines that begin from them. FakeCluster checks at every cut that
-// nothing is outstanding, that all ranks plan the same, and what they have released.
+// Cuts of a RankEngine, and engines that begin from cuts. FakeCluster checks at every cut that
+// nothing is outstanding, that all ranks make the same plan, and which parts they have released.
 
 #include <set>
 #include <string>

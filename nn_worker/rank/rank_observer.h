@@ -54,7 +54,7 @@ class RankObserver {
   virtual void OnPhase(absl::string_view phase) = 0;
   virtual void OnStep(const StepEvent& event) = 0;
   // With gradient_clip_norm: the norm of all gradients of a finite step, before they were
-  // multiplied by `clip_factor`. Comes after its OnStep.
+  // multiplied by `clip_factor`. Called after OnStep of the same step.
   virtual void OnGradientNorm(double /*norm*/, float /*clip_factor*/) {}
   virtual void OnEvaluation(const EvaluationEvent& event) = 0;
   virtual void OnCutBegun() {}

@@ -3,8 +3,8 @@
 // set.
 //
 // MakeAnyWorkerRequests: any part of any worker. Workers that have not ended are tried in turn:
-// first each of them once without waiting, then, as long as no part comes, each for `park_ms`, and
-// for up to four times as long when none has come for a while.
+// first each worker once without waiting. Then, as long as no part comes, a request waits at each
+// worker for `park_ms`, and for up to four times as long if no part has come for a while.
 // MakeOrderedRequests: this rank's part of the next batch in the order that all ranks compute
 // (ordered_schedule.h), from the worker it was sent to (common/batch/part_placement.h). REQUIRES:
 // one request at a time.

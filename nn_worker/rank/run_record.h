@@ -38,7 +38,7 @@ class RunRecord {
 
   // The number of steps counted so far, which is also the number of the next step.
   uint64_t step() const { return result_.steps(); }
-  // The steps since the last finite one. None of them changed a value.
+  // The number of steps since the last finite step. None of them changed a value.
   uint64_t skipped_in_a_row() const { return skipped_in_a_row_; }
   // `loss_scale` is the state after the step.
   void CountStep(uint64_t samples, bool finite,

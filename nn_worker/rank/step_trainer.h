@@ -5,8 +5,8 @@
 // and the simulation.
 //
 // Methods are called on the engine's serial executor, one at a time: the next call comes after
-// `done` of the last. Prepare alone may come in between. A call does not block; its `done` runs
-// exactly once, on any thread, possibly before the call returns. Methods marked collective are
+// `done` of the last one. Only Prepare may be called in between. A call does not block; its `done`
+// runs exactly once, on any thread, possibly before the call returns. Methods marked collective are
 // called by every rank in the same order, and complete only when every rank has called them. A
 // status that is not OK ends the run.
 
@@ -76,7 +76,7 @@ struct StepEnd {
   absl::optional<LossScaleState> loss_scale;  // replaces that of StepResult
 };
 
-// A part that a trainer prepares. Only that trainer uses it; it may outlive the trainer.
+// A part that a trainer prepares. Only this trainer uses the part, which may outlive the trainer.
 class PreparedPart {
  public:
   virtual ~PreparedPart() = default;
@@ -84,8 +84,8 @@ class PreparedPart {
 
 class StepTrainer {
  public:
-  // The most parts that are prepared and whose steps have not ended: the one of the running step,
-  // and the next one.
+  // The most parts that may be prepared while their steps have not ended: the part of the running
+  // step, and the next part.
   static constexpr int kPreparedParts = 2;
 
   virtual ~StepTrainer() = default;

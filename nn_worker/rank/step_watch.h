@@ -1,6 +1,6 @@
-// Reports when a rank has not finished a step for a while, and what it is doing. It is a
-// StepTrainer that wraps another one and notes which call is in progress. A scored part or the end
-// of any other call counts as a finished step.
+// Reports if a rank has not finished a step for a while, and what the rank is doing. This is a
+// StepTrainer that wraps another one and records which call is in progress. A scored part or the
+// end of any other call counts as a finished step.
 //
 // Thread-safe as a StepTrainer.
 
@@ -49,7 +49,7 @@ class StepWatch final : public StepTrainer {
 
  private:
   struct State;
-  // Notes the call, and its end before `done` runs.
+  // Records the call, and records its end before `done` runs.
   template <typename Result>
   absl::AnyInvocable<void(Result)> Watched(std::string doing, absl::AnyInvocable<void(Result)> done,
                                            bool is_step = false);

@@ -37,7 +37,7 @@ TrainingSteps::TrainingSteps(const RankOptions& options, Executor* executor, con
 
 // In ordered mode the number of the next step travels with the request, and the embedding PSs use
 // it to check what the Lookup sees. With one permit no step can be counted between the request and
-// the step that trains its part, so the number is that step's.
+// the step that trains its part, so this is the number of that step.
 void TrainingSteps::BeginEpoch(uint32_t epoch) {
   epoch_ = epoch;
   epoch_ended_ = false;
@@ -91,7 +91,7 @@ void TrainingSteps::PrepareNext() {
   next_->prepared = peers_.trainer->Prepare(std::move(part->input));
 }
 
-// Joins the next step if this rank has something to contribute: a part, or the news that it is
+// Joins the next step if this rank has something to contribute: a part, or the fact that it is
 // idle. One step runs at a time.
 void TrainingSteps::MaybeJoin() {
   if (peers_.failure->failed() || !training_ || joining_) return;
@@ -170,9 +170,9 @@ void TrainingSteps::OnStepDone(StepResult result) {
   CHECK(!result.dense_squares.has_value() || joined_.has_value())
       << "a clipped step without a part";
 
-  // Every rank gets the same result, so all of them count the step, decide what is due and notice
-  // that all are idle in the same way. CountStep counts it; the push needs the number that the step
-  // had.
+  // Every rank gets the same result, so all ranks count the step, decide what is due and notice
+  // that all are idle in the same way. CountStep changes the number of steps, but the push needs
+  // the number of this step.
   const uint64_t step = peers_.record->step();
   if (result.weight > 0) CountStep(result);
   if (peers_.failure->failed()) return;
@@ -222,9 +222,9 @@ void TrainingSteps::CountStep(const StepResult& result) {
   peers_.observer->OnStep(event);
 }
 
-// A step that is not finite changes nothing, and a run survives one now and then. Many in a row
-// mean that the current weights no longer give finite gradients. Nothing would change these weights
-// any more, so instead of going on without learning, the run ends.
+// A step that is not finite changes nothing, and a run survives such a step now and then. Many in a
+// row mean that the current weights no longer give finite gradients. Nothing would change these
+// weights any more, so the run ends instead of continuing without learning.
 void TrainingSteps::FailIfTooManyAreSkipped() {
   const uint64_t skipped = peers_.record->skipped_in_a_row();
   const uint64_t limit = options_.max_skipped_steps_in_a_row;

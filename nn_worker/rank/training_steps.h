@@ -1,7 +1,7 @@
 // A rank's global steps: requests the parts of an epoch, joins a step with each of them, and pushes
 // or acknowledges it, until all ranks are idle in the same step (rank_engine.h has the rules).
 //
-// Every rank gets the same result of each step, so all of them count it, decide what is due and
+// Every rank gets the same result of each step, so all ranks count it, decide what is due and
 // notice that all are idle in the same way.
 //
 // Used on one serial executor. Nothing is owned, and everything must outlive this object; it must

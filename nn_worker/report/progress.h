@@ -1,7 +1,7 @@
 // Turns the events of a rank into the figures of the last progress window, which heartbeats carry,
 // and into the lines of metrics.jsonl.
 //
-// metrics.jsonl has one JSON object a line: {"event":"train",...} for each window with steps,
+// metrics.jsonl has one JSON object per line: {"event":"train",...} for each window with steps,
 // {"event":"valid"|"test",...} for each evaluation, {"event":"cut",...} for each cut that has
 // ended. docs/formats.md lists the fields. All generations write to one file; steps that were lost
 // with a generation appear again in the next.
@@ -77,7 +77,7 @@ class Progress final : public RankObserver {
   // How long the window has lasted, counting only the phase "training".
   int64_t TrainedUs(int64_t now_us) const REQUIRES(mutex_);
 
-  // Closes the window, begins the next one, and returns the line of the closed one.
+  // Closes the window, begins the next one, and returns the line of the closed window.
   std::string EndWindow(int64_t now_us) REQUIRES(mutex_);
 
   const Executor* const clock_;

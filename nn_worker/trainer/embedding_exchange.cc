@@ -15,8 +15,8 @@
 namespace satrap {
 namespace {
 
-// Values in a block of a loop. The size does not depend on the number of threads, so the results do
-// not either.
+// The number of values in a block of a loop. It does not depend on the number of threads, so the
+// results do not, either.
 constexpr size_t kBlockValues = 65536;
 
 // What the bits of values show. (An exponent of all ones marks a value that is not finite, and a
@@ -233,8 +233,8 @@ bool EmbeddingExchange::HasCandidates(const Buffer& buffer, const Sent& sent) co
          sent.table == layout_.features[layout_.candidate_feature].table;
 }
 
-// The inverse is made on the host from the part's own ids, once for a part, and only for a backend
-// that wants it.
+// The inverse is made on the host from the part's own ids, once per part, and only for a backend
+// that needs it.
 absl::Status EmbeddingExchange::Invert(Buffer* buffer) {
   if (!backend_->ScattersByRow()) return absl::OkStatus();
   for (size_t i = 0; i < sent_.size(); ++i) {
@@ -346,7 +346,7 @@ void EmbeddingExchange::Scatter(const Buffer& buffer, size_t index, absl::Span<f
     features.back().segments = SegmentsOf(layout_.features[f].segments, buffer.part.samples,
                                           *network_, &Network::input_gradient);
   }
-  // The gradients of candidates are added to those of the same rows.
+  // The gradients of candidates are added to the other gradients of the same rows.
   if (HasCandidates(buffer, sent)) {
     features.push_back(CandidatesOf(buffer, Tensor(), &Network::input_gradient));
   }

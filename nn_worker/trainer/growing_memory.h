@@ -24,8 +24,8 @@ class GrowingMemory {
   enum class Kind { kDevice, kPinned };
   explicit GrowingMemory(Kind kind = Kind::kDevice) : kind_(kind) {}
 
-  // At least `bytes` bytes; what they hold is unspecified. It may be the memory that an earlier
-  // call returned. RESOURCE_EXHAUSTED.
+  // Returns memory of at least `bytes` bytes with unspecified contents. It may be the memory that
+  // an earlier call returned. RESOURCE_EXHAUSTED.
   absl::StatusOr<void*> Get(DeviceMemory* device, int64_t bytes) {
     if (data_ == nullptr || bytes > bytes_) {
       const int64_t larger = std::max(bytes, 2 * bytes_);

@@ -48,7 +48,7 @@ class NetworkTrainer::Preparation {
 
   const PartInput input;
   const int buffer;  // of the exchange, in which it is prepared
-  // Valid once it is prepared.
+  // Valid once the part is prepared.
   PartView view;
 
   bool Claim() { return !claimed_.exchange(true); }
@@ -139,9 +139,9 @@ absl::StatusOr<PartView> NetworkTrainer::Rep::Read(const PartInput& part) {
   return ReadPart(*options.layout, options.max_samples, part);
 }
 
-// In hybrid mode the parts of a step come from different global batches, and two of them may begin
-// at the same index, each in its own batch. So samples are numbered by rank instead: no two samples
-// of a step then have the same number, nor the same dropout mask.
+// In hybrid mode the parts of a step come from different global batches, and two parts may begin at
+// the same index, each in its own batch. So samples are numbered by rank instead: no two samples of
+// a step then have the same number, nor the same dropout mask.
 int64_t NetworkTrainer::Rep::FirstSampleOfStep(const PartView& view) const {
   if (options.ordered) return static_cast<int64_t>(view.first_sample);
   return static_cast<int64_t>(options.max_samples) * options.collective->rank();

@@ -58,7 +58,8 @@ struct NetworkTrainerOptions {
   // Called on the step's thread with a time for each step that has a part: the seconds from handing
   // its inputs to the backend until its gradients of embeddings are back. Null: not measured.
   std::function<void(double seconds)> on_device_step;
-  // Set to what the step's thread does next, for people. The text is never freed. May be null.
+  // Set to a text, for people, of what the step's thread does next. The text is never freed. May be
+  // null.
   std::atomic<const char*>* activity = nullptr;
 };
 
@@ -94,7 +95,7 @@ class NetworkTrainer final : public StepTrainer {
   void RestoreModel(const std::string& cut, absl::AnyInvocable<void(absl::Status)> done) override;
 
   // An estimate of the AUC over this rank's last training samples, each predicted before the step
-  // that it was trained in. NaN unless both classes occur. Thread-safe.
+  // that trained it. NaN unless both classes occur. Thread-safe.
   double RecentAuc() const;
 
  private:

@@ -162,9 +162,9 @@ TEST(NetworkTrainerTest, InHybridModeTwoRanksDropOtherValuesOfPartsThatBeginAlik
   EXPECT_NE(different[0], different[1]);
 }
 
-// A device runs its operations as late as the contract allows, so a value that is read too early is
-// far from the CPU's; and a result that depends on an order which no event ensures differs between
-// the orders.
+// The device runs its operations as late as the contract allows. So if a value is read too early,
+// the result is far from the CPU's. And if a result depends on an order that no event ensures, it
+// differs between the orders.
 TEST(NetworkTrainerTest, ADeviceTrainsAsTheCpuDoesWhateverItsOrder) {
   TrainerRanks cpu(2);
   TrainerRanks device(2, TrainerJob(), kTrainerBatch, /*ordered=*/true, HostDeviceOptions());

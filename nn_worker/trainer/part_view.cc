@@ -108,7 +108,7 @@ absl::Status ReadFeature(const PartLayout& layout, const FeatureLayout& feature,
     ASSIGN_OR_RETURN(indices.weights, rpc::SectionView<float>(input.payload, rows.weights(),
                                                               rows.num_ids(), field + ".weights"));
   }
-  // After this, gathering rows needs no check of its own.
+  // After this check, gathering rows needs no check of its own.
   return CheckRowIndices(indices, view.tables[feature.table].num_rows, field);
 }
 

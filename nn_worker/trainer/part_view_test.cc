@@ -175,7 +175,7 @@ TEST_F(CandidatePartViewTest, WhatDoesNotFitIsRefusedByName) {
   EXPECT_THAT(
       ErrorAfter([](Header* header) { header->mutable_candidates()->clear_positive_log_q(); }),
       testing::HasSubstr("candidates.positive_log_q"));
-  // Like the ids of feature "a", those of "b" have row indices of their own.
+  // The ids of feature "b" have row indices of their own, like those of "a".
   EXPECT_THAT(ErrorAfter([](Header* header) {
                 header->mutable_tables(0)->set_num_rows(3);
                 header->mutable_tables(0)->mutable_values()->set_size_bytes(36);

@@ -1,5 +1,5 @@
-// What Satrap's calls cost beyond gRPC itself. It measures calls with a small request and an answer
-// of 1 MiB, over a Unix socket and over TCP, with 1 and with 4 in flight, in two ways:
+// Measures what Satrap's calls cost in addition to gRPC itself: calls with a small request and an
+// answer of 1 MiB, over a Unix socket and over TCP, with 1 and with 4 in flight, in two ways:
 //   - satrap: GrpcChannel and GrpcServer, with the answer gathered into a Buffer;
 //   - raw: gRPC's generic callback API alone, with a constant answer that nobody reads.
 // Both run in this process, in turns, with the same channel and server options. `ratio` compares

@@ -85,7 +85,7 @@ class DataTest : public FaultFixture {
   std::string DataFile(int index) const { return Path(absl::StrCat("train-", index, ".csv")); }
 
   // Writes the data files and a job that trains them. The records have one id in the column `many`,
-  // but record `wide_record` has `wide_ids` of them. Returns the job's path.
+  // but record `wide_record` has `wide_ids` ids. Returns the job's path.
   std::string WriteFilesAndJob(int64_t wide_record = -1, int wide_ids = 0) {
     int64_t record = 0;
     for (int file = 0; file < kFiles; ++file) {
@@ -148,7 +148,7 @@ TEST_F(DataTest, ARunWhoseDataHasMovedGoesOnFromThere) {
   ExpectFinished(Resume({"--set", absl::StrCat("data_root=", Path("moved"))}), kRecords);
 }
 
-// The bytes of the private memory that a process may write (VmData); 0 if it is gone.
+// The bytes of the private memory that a process may write (VmData); 0 if the process has ended.
 uint64_t DataBytes(pid_t pid) {
   for (const absl::string_view line :
        absl::StrSplit(ReadFile(absl::StrCat("/proc/", pid, "/status")), '\n')) {
@@ -172,7 +172,7 @@ class PoisonTest : public DataTest {
   // The memory that a process needs for all records except the wide one. Removes the run that
   // measures it.
   uint64_t BytesWithoutTheWideRecord() {
-    // The run has so many epochs that it cannot end, however late the memory is read.
+    // The run has so many epochs that it cannot end before the memory is read.
     const Command run = StartRun(WriteFilesAndJob(), {"--set", "epochs=1000"});
     EXPECT_TRUE(WaitForCuts(2)) << ReadFile(run.err_path);
     const uint64_t most = MostDataBytes();

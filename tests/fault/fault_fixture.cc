@@ -149,7 +149,8 @@ void FaultFixture::Signal(const std::string& role, int index, int signal) {
 bool FaultFixture::NobodyIsLeft() const { return WaitUntilOver(RunDir(), 60); }
 
 std::vector<RunLogEntry> FaultFixture::Log() const {
-  // Coordinators may append to the log meanwhile, but an entry is complete once it has its name.
+  // A coordinator may append to the log at the same time, but an entry is complete once it has its
+  // name.
   const absl::StatusOr<RunLog> log = RunLog::Open(RunDir(), DiskFileSystem());
   if (!log.ok()) {
     ADD_FAILURE() << log.status().ToString();
@@ -231,7 +232,7 @@ void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
   std::vector<uint8_t> presence((keys.size() + 7) / 8);
   tally->Lookup(keys, AbsentRows::kZeros, absl::MakeSpan(counts), absl::MakeSpan(presence));
   int64_t wrong = 0;
-  // The first few show what went wrong; a lost split would print thousands of lines.
+  // Print only the first few wrong counts; a lost split would print thousands of lines.
   for (int64_t record = 0; record < records; ++record) {
     if (counts[record] == static_cast<float>(times)) continue;
     if (++wrong <= 5) {

@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRecords = 4000;
 
-// The run trains until somebody stops it.
+// The run trains until it is stopped.
 constexpr char kJob[] = R"(
 name: "replacing"
 global_batch_size: 64

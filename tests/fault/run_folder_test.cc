@@ -100,7 +100,8 @@ class RunFolderTest : public FaultFixture {
     EXPECT_EQ(end.exit_code, 0) << end.err;
     EXPECT_TRUE(NobodyIsLeft());
   }
-  // Leaves a run that has taken some cuts and was stopped. Returns what it has written to stderr.
+  // Leaves a run that has taken some cuts and was stopped. Returns what the run has written to
+  // stderr.
   std::string LeaveAStoppedRun() {
     const Command run = StartRun(WriteDataAndJob());
     EXPECT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);

@@ -42,7 +42,7 @@ class Terminal {
   }
   ~Terminal() { close(fd_); }
 
-  // A command line that runs another one as the foreground process of this terminal.
+  // The command line that runs `command` as the foreground process of this terminal.
   std::vector<std::string> Run(const std::vector<std::string>& command) const {
     // The shell and setsid each exec the next program, so the process keeps its PID.
     std::vector<std::string> all = {"sh", "-c", "exec setsid --ctty \"$@\" < \"$0\"", ptsname(fd_)};
@@ -61,7 +61,7 @@ class StopTest : public FaultFixture {
     return StartProgram(terminal.Run({ProgramPath("deploy/satrap_cli"), "--install_dir=.", "train",
                                       job, "--run_dir", RunDir()}));
   }
-  // Waits until the command has said that it takes a last cut.
+  // Waits until the command has printed that it takes a last cut.
   bool WaitForLastCut(const Command& run) {
     return WaitUntil(
         [&] { return ReadFile(run.err_path).find("takes a last cut") != std::string::npos; }, 60);

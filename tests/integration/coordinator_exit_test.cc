@@ -1,4 +1,4 @@
-// How the coordinator's process exits while one of its file operations is under way.
+// How the coordinator's process exits during one of its file operations.
 
 #include <fcntl.h>
 #include <poll.h>

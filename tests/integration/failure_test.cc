@@ -233,7 +233,7 @@ TEST_F(FailureTest, AModelThatDoesNotFitOnTheDiskEndsTheJobAndIsNamed) {
 }
 
 // A write to /dev/full fails as on a full disk. A run removes the failure.txt of an earlier failure
-// when it begins, so this test puts a folder there, which stays.
+// when it begins. So this test makes a folder of this name, which the run does not remove.
 TEST_F(FailureTest, AFullDiskIsNamedEvenIfTheCauseCannotBeKept) {
   const std::string job = WriteFile("csv.textproto", kCsvJob);
   WriteFile("train.csv", "1,a\n0,b\nnonsense\n0,b\n");

@@ -1,5 +1,5 @@
-// The generations of a run: its processes die, are started again, or come back from a generation
-// that is over. The test starts the roles itself, as a cluster does, because the launcher ends all
+// The generations of a run: its processes die, are started again, or resume after their generation
+// is over. The test starts the roles itself, as a cluster does, because the launcher ends all
 // processes as soon as one of them dies.
 
 #include <signal.h>

@@ -20,7 +20,7 @@ constexpr double kStandstillSeconds = 36;
 class StandstillTest : public RunFixture {
  protected:
   // The command lines of the launcher and the coordinator name the run's folder; those of the roles
-  // name the folder of its sockets.
+  // name the folder of the run's sockets.
   std::vector<pid_t> ProcessesOfRun() const {
     const std::string sockets = std::filesystem::read_symlink(Path("run/sockets")).string();
     std::set<pid_t> pids;

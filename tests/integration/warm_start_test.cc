@@ -90,7 +90,8 @@ TEST_F(WarmStartTest, TakesOnlyWhatIsNamed) {
   Train("first", {});
   const std::string report = Train("second", {"warm_start.only=deep/*", "max_steps=1"}, "first");
   EXPECT_THAT(LogOfRank0("second"), HasSubstr("dense_optimizer_state=true"));
-  // The tables have the rows of one batch, not of 5000 samples.
+  // The run takes over no tables and makes one step, so its tables have the rows of one batch and
+  // not of 5000 samples.
   EXPECT_LT(JsonNumber(report, "tables.rows"), 19 + 19 + 99);
   const CommandEnd misspelt = Satrap(Args("third", {"warm_start.only=dep/*"}, "first"));
   EXPECT_EQ(misspelt.exit_code, 1);

@@ -49,7 +49,7 @@ class RemadeRunTest : public TopicRunFixture {
   void MakeAnew(int64_t count) {
     CHECK_OK(broker_->admin().DeleteTopic(topic_));
     const int64_t deadline_ms = MonotonicMs() + 60000;
-    // The broker may still be removing the old one.
+    // The broker may still be removing the old topic.
     while (!broker_->admin().CreateTopic(topic_, kPartitions).ok()) {
       CHECK(MonotonicMs() < deadline_ms);
     }

@@ -91,11 +91,11 @@ class RemadeTopicTest : public testing::Test {
     }
     reader_.reset();
   }
-  // Replaces the topic by one of the same name with other messages, and more of them.
+  // Replaces the topic by one of the same name with other messages, and with more messages.
   void MakeAnew() {
     CHECK_OK(broker_->admin().DeleteTopic(topic_));
     const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
-    // The broker may still be removing the old one.
+    // The broker may still be removing the old topic.
     while (!broker_->admin().CreateTopic(topic_, 1).ok()) CHECK(MonotonicMs() < deadline_ms);
     broker_->Produce({topic_, 0}, Numbered(100, "new"));
   }

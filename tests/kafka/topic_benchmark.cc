@@ -109,7 +109,7 @@ int64_t WriteTopic(const KafkaBroker& broker, const std::string& topic, const st
   return messages;
 }
 
-// What a loader with one thread uses to make batches of a topic.
+// What a loader with one thread needs to make batches of a topic.
 class TopicParser {
  public:
   TopicParser(const JobConfig& job, const std::string& topic, int64_t messages)

@@ -270,7 +270,8 @@ class EndChecks {
     }
   }
 
-  // Every part that a rank got must be released, and an ordered step must be W Updates at every PS.
+  // Every part that a rank got must be released, and an ordered step must have made W Updates at
+  // every PS, one for each of the W ranks.
   void CheckNothingIsLeft() {
     for (const auto& worker : world_.workers) {
       const auto progress = worker->progress();

@@ -50,7 +50,7 @@
 
 namespace satrap::simulation {
 
-// A cut as a generation that begins from it finds it.
+// What a generation that begins from a cut finds in it.
 struct CutContent {
   RunPosition position;
   LedgerState ledger;

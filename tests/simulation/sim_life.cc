@@ -303,7 +303,7 @@ void Life::Restore(const std::string& cut, std::function<void(absl::Status)> don
 
 // Checks the bound on the parts that an embedding worker has accepted and not handed out.
 void Life::CheckQueueCapacity() {
-  // Validation and test have one queue each, besides those of the train stream.
+  // Validation and test have one queue each, in addition to those of the train stream.
   const uint64_t queues = 2 + (shape_.ordered ? shape_.lanes * shape_.ranks : 1);
   for (const auto& worker : workers_) {
     if (worker == nullptr) continue;  // it has not begun

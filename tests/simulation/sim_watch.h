@@ -65,8 +65,8 @@ class CoordinatorWatch final : public rpc::Handler {
     std::function<void(const std::string& cut)> abandoned;  // it is not in the log
     // Called once, when a member is told that the generation runs, so that it may train.
     std::function<void()> runs;
-    // Called once, when a member is told of the generation's end. The end is then in effect: in one
-    // thread no entry is being appended meanwhile.
+    // Called once, when a member is told of the generation's end. The end is then in effect: with
+    // only one thread, no entry is being appended at this moment.
     std::function<void()> ended;
   };
 

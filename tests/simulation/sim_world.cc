@@ -68,7 +68,8 @@ class World {
     BeginLife(/*resume=*/false, /*other_replicas=*/false);
     const auto ended = [this] {
       other_command_.Act(loop_.events());
-      // Between two lives there is nothing to drive, but zombies and late messages still act.
+      // Between two lives there is nothing to drive, but processes of earlier lives and late
+      // messages still act.
       if (!next_life_due_) Drive();
       return !result_.violations.empty() || over_;
     };

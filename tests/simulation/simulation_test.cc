@@ -199,8 +199,8 @@ TEST(SimOracle, TrainsABatchAsWorkedOutByHand) {
   const OracleResult result = TrainOracle(shape, 100);
   EXPECT_EQ(result.steps, 1u);
   ASSERT_EQ(result.rows.size(), 1u);
-  // Values begin at 1, the weight cancels, and one sample of a batch of 4 is a quarter of a step:
-  // 1 - 0.5 * (drawn + 0.25 * 1) / 4.
+  // Values begin at 1, and the weight cancels. In a batch of 4, one sample makes a quarter of a
+  // step: 1 - 0.5 * (drawn + 0.25 * 1) / 4.
   ASSERT_EQ(shape.global_batch_size, 4);
   const double drawn = SampleGradient(sample, 0, 2, 0, 0) / sample.weight;
   EXPECT_NEAR(result.rows.at(SingleKey(sample.single)).values[2], 1 - 0.125 * (drawn + 0.25), 1e-6);

@@ -32,7 +32,7 @@ bool IsComposite(const LayerConfig& layer) {
   return layer.has_mlp() || layer.has_cross() || layer.has_cross_v2() || layer.has_attention();
 }
 
-// The layers of one composite, each reading the one before.
+// The layers of one composite. Each reads the previous one.
 class Expansion {
  public:
   // REQUIRES: CheckComposite has found no mistake
@@ -89,7 +89,7 @@ class Expansion {
     }
   }
 
-  // Each layer of either kind reads x_0 and the one before, which is x_0 itself at first.
+  // Each layer of either kind reads x_0 and the previous layer; the first layer reads x_0 twice.
   void AppendCross(int count, const LayerConfig& layer) {
     const std::string first = last_;
     for (int i = 0; i < count; ++i) {

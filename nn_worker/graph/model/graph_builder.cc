@@ -135,7 +135,8 @@ class GraphBuilder {
   }
 
   // Finds a cycle to show. Every node that could not be ordered reads another such node, so a walk
-  // from one to the next must come back to a node that it has visited: from there on it is a cycle.
+  // along these reads must come back to a node that it has visited. From that node on the walk is a
+  // cycle.
   absl::Status CycleError(const std::vector<std::vector<int>>& reads,
                           const std::vector<int>& order) const {
     std::vector<bool> ordered(reads.size(), false);
@@ -196,7 +197,8 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
-  // An output may be read by layers, too: its gradient is the sum of theirs and that of the loss.
+  // Layers may read an output, too. Then its gradient is the sum of their gradients and that of the
+  // loss.
   absl::Status AddOutput(const std::string& output) {
     const auto found = by_name_.find(output);
     if (found == by_name_.end() || graph_.tensors[found->second].producer < 0) {

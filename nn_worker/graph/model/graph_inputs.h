@@ -32,8 +32,8 @@ struct FeatureSegment {
 struct GraphInputs {
   // The number of columns of the graph input "numeric", which every job has; 0 without numerics.
   int64_t numeric_width = 0;
-  // The segments of all features, in the order of DataConfig.features; those of a feature are in
-  // the order of its table.
+  // The segments of all features, in the order of DataConfig.features; the segments of a feature
+  // are in the order of its table.
   std::vector<FeatureSegment> segments;
   // The features that are sequences, in the order of DataConfig.features. Each has a graph input
   // "FEATURE.length", [1], with the number of positions that a sample has.

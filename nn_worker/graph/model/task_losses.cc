@@ -82,7 +82,7 @@ Tensor TaskLosses::CopyWeights(const TaskOutput& task, absl::Span<const float> w
     CopyIn(backend_, weights, to.FirstRows(samples));
     return to.FirstRows(samples);
   }
-  // Operations know only weights of samples, so the task's own is multiplied into those.
+  // Operations know only weights of samples, so the task's own weight is multiplied into these.
   scaled_.assign(samples, task.weight);
   for (size_t i = 0; i < weights.size(); ++i) scaled_[i] *= weights[i];
   CopyIn(backend_, scaled_, to.FirstRows(samples));
@@ -102,8 +102,8 @@ void TaskLosses::SetPairs(const TaskOutput& task, const LossTargets& targets, co
   CopyIn(backend_, pairs_.weights, given->weights);
 }
 
-// Column 0 is that of the positive and has no item. For a loss within the batch, column j is the
-// item of sample j.
+// Column 0 belongs to the positive and has no item. For a loss within the batch, however, column j
+// belongs to the item of sample j.
 void TaskLosses::SetCandidates(const TaskOutput& task, const CandidateTargets& of, int64_t samples,
                                const Memory& memory, Given* given) {
   const bool in_batch = task.loss == TaskConfig::IN_BATCH_SOFTMAX;
@@ -153,7 +153,7 @@ TaskLosses::Given TaskLosses::SetTask(const TaskOutput& task, const LossTargets&
 
 void TaskLosses::Set(absl::Span<const LossTargets> targets, int64_t samples) {
   CHECK(targets.size() == tasks_.size()) << targets.size();
-  // A sample counts once, however many tasks count it, so no operation's own sum is the right one.
+  // A sample counts once, however many tasks count it, so the sum of no single operation is right.
   if (!SumsSampleWeights(tasks_)) weight_ = CountedWeight(targets);
   for (size_t t = 0; t < tasks_.size(); ++t) {
     given_[t] = SetTask(tasks_[t], targets[t], samples, memory_[t]);

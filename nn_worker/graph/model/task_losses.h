@@ -49,8 +49,8 @@ class TaskLosses {
   // outputs[t], gradients[t]: (samples, outputs of task t). REQUIRES: Set, with as many samples
   void Compute(Tensor control, absl::Span<const Tensor> outputs,
                absl::Span<const Tensor> gradients);
-  // Appends values that are equal for two calls of Set only if Compute enqueues the same operations
-  // after both, on the same tensors.
+  // Appends values to `key`. If the values are equal after two calls of Set, Compute enqueues the
+  // same operations after both, on the same tensors.
   void AppendShape(PassKey* key) const;
 
   // The sums of the last Set and Compute. Waits for the backend.

@@ -50,10 +50,10 @@ struct TakenOfModel {
   bool has_state = false;
 };
 
-// `values` are the parameters and running statistics of the network, `states` what its optimizer
-// keeps; `model_step` is the number of steps of the run that saved the model. The state is taken
-// only if every value is taken and the model has all of `states`, because a rule has one count of
-// steps for all parameters. If values are taken without the state, the rate warms up.
+// `values` are the parameters and running statistics of the network, and `states` the state arrays
+// of its optimizer; `model_step` is the number of steps of the run that saved the model. The state
+// is taken only if every value is taken and the model has all of `states`, because a rule has one
+// count of steps for all parameters. If values are taken without the state, the rate warms up.
 // FAILED_PRECONDITION, naming both shapes, if an array that is taken has another shape.
 absl::StatusOr<DenseTake> PlanDenseTake(const WarmStartConfig& config, uint64_t model_step,
                                         absl::Span<const NamedArray> saved,

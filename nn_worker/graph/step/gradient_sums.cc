@@ -38,7 +38,7 @@ class SumsInPlace final : public GradientSums {
   std::unique_ptr<PendingSum> sum_;
 };
 
-// Copies out to pinned memory, adds up there, and copies back.
+// Copies the gradients to pinned memory, sums them there, and copies the sums back.
 class SumsThroughHost final : public GradientSums {
  public:
   SumsThroughHost(DeviceMemory* memory, Collective* collective, const Tensor& gradients,
@@ -119,8 +119,8 @@ class SumsOnDevice final : public GradientSums {
     absl::Status failure;
     const auto failed = [&] {
       failure = reduction_->Poll();
-      // A sum with a peer that is gone does not always fail by itself. Whoever learns of the loss
-      // may abort the collective; in a run the rank's process is ended instead.
+      // A sum whose peer is lost does not always fail by itself. The code that learns of the loss
+      // may abort the collective; in a run, the rank's process is ended instead.
       if (failure.ok()) failure = collective_->status();
       return !failure.ok();
     };

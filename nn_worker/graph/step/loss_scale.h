@@ -20,7 +20,7 @@
 
 namespace satrap {
 
-// What the gradients of sums over samples are multiplied by, from a step on.
+// The factor on the gradients of sums over samples, from a step on.
 struct GradientScale {
   float scale = 1;           // of the next step
   uint32_t clean_steps = 0;  // finite steps in a row since the scale changed

@@ -30,8 +30,8 @@ class OrderedSchedule {
 
   // The beginning of an epoch. REQUIRES: lanes >= 1
   explicit OrderedSchedule(int lanes);
-  // Continues from the lanes of `position`, or begins an epoch if it has none.
-  // REQUIRES: position has no lanes, or `lanes` of them and a lane_turn below `lanes`
+  // Continues from the lanes of `position`, or begins an epoch if it has none. REQUIRES: `position`
+  // has no lanes, or it has `lanes` lanes and a lane_turn below `lanes`
   OrderedSchedule(int lanes, const RunPosition& position);
 
   // The batch whose turn it is; nothing at the end of the epoch.

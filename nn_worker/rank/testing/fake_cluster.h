@@ -36,7 +36,7 @@ class FakeCluster : public FakeOrders, public FakeRecord {
   // Queues a part at embedding worker `worker`. In ordered mode this must be the worker that the
   // part belongs to.
   void Put(int worker, const FakePart& part);
-  // Ends (stream, epoch) at every worker: no part of it comes after those queued.
+  // Ends (stream, epoch) at every worker: no part comes after those that are queued.
   void End(Stream stream, uint32_t epoch);
   // Queues an epoch of an ordered stream: batches_of_lane[l] batches in lane l, with one sample per
   // rank.
@@ -44,8 +44,8 @@ class FakeCluster : public FakeOrders, public FakeRecord {
   // Queues an epoch of an unordered stream and its end: `count` parts of one sample, dealt to the
   // workers in turn.
   void PutEpoch(Stream stream, uint32_t epoch, int count);
-  // Queues the parts that `first` was given and had not released by `cut`, as loaders that know the
-  // cut's ledger do.
+  // Queues the parts that `first` was given but had not released by `cut`, as loaders do that know
+  // the cut's ledger.
   void PutRest(const FakeCluster& first, const FakeCut& cut);
 
   void Start();

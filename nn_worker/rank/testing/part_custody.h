@@ -1,4 +1,4 @@
-// Tracks who holds which part in a FakeCluster. A CHECK fails unless
+// Tracks which rank holds which part in a FakeCluster. A CHECK fails unless
 //   - a Lookup misses at most max_staleness - 1 pushes of its rank, none during the warm-up;
 //   - an ordered Lookup of step s comes when exactly the steps before s are pushed, by all ranks;
 //   - an evaluation Lookup misses no push of any rank;

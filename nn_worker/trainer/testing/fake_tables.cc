@@ -100,8 +100,8 @@ FakeTables::Row& FakeTables::RowOf(size_t table, uint64_t key) {
   if (row.values.empty()) {
     const size_t n = layout_.tables[table].row_values;
     for (size_t i = 0; i < n; ++i) {
-      // The values are a function of the key alone, as in an embedding PS: one rank and several
-      // ranks begin with the same rows, in whichever order they touch them.
+      // The values are a function of the key alone, as in an embedding PS: any number of ranks
+      // begins with the same rows, whatever the order in which they touch them.
       row.values.push_back(.2f * (UniformFloat(RandomBits(table, key, i)) - .5f));
     }
     row.accumulators.assign(n, kInitialAccumulator);
@@ -259,7 +259,7 @@ void FakeTables::Apply(float normalizer, float clip_factor) {
       if (!row.touched) continue;
       row.touched = false;
       for (size_t i = 0; i < row.values.size(); ++i) {
-        // The sum is a double, so that the order in which ranks push does not show in the f32
+        // The sum is a double, so that the order in which ranks push does not change the f32
         // result.
         const float g =
             clip_factor * static_cast<float>(std::exchange(row.gradient[i], 0) / normalizer);

@@ -74,7 +74,8 @@ class TrainerRanks {
     }
   }
 
-  // Trains one step on the batch, cut at `cuts` (one rank each; equal cuts make an empty part).
+  // Trains one step on the batch, which is cut at `cuts` into one part per rank. Equal cuts make an
+  // empty part.
   StepResult Step(uint64_t step, const std::vector<FakeSample>& batch, std::vector<size_t> cuts,
                   WireDtype dtype = F32);
 

@@ -36,7 +36,7 @@ struct SimPart {
 // The keys of a sample for feature kSingle or kSeveral.
 std::vector<uint64_t> KeysOf(const SimSample& sample, int feature);
 
-// Calls `violated` if the part is not what its description says.
+// Calls `violated` if the part does not match its description.
 SimPart DecodePart(const WorldShape& shape, const PartInput& input,
                    const std::function<void(std::string)>& violated);
 

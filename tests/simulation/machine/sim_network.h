@@ -29,8 +29,8 @@ struct NetworkFaults {
   double lose = 0.05;       // of requests, and of answers
   double repeat = 0.05;     // of requests
   double very_late = 0.01;  // of messages
-  // The share of requests that end with UNAVAILABLE instead of being delivered, and of answers that
-  // are replaced by it.
+  // The probability that a request ends with UNAVAILABLE instead of being delivered, and that an
+  // answer is replaced by UNAVAILABLE.
   double unavailable = 0.02;
   int64_t delay_max_us = 2000;
   int64_t very_late_max_us = 3000000;

@@ -33,7 +33,7 @@ class LateMarks final : public PlantedHandler {
   using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     if (!(method == rpc::kBeginCut)) {
-      // Calls that follow a mark wait for it.
+      // Calls that follow a mark are delayed until after the mark.
       const bool waits = late_ > 0 && (method == rpc::kAwaitCut || method == rpc::kAbandonCut);
       return PassAfter(waits ? kLateUs : 0, method, std::move(request), std::move(respond));
     }

@@ -78,8 +78,8 @@ class EarlyEpochEnds final : public PlantedHandler {
     if (!(method == rpc::kPutBatch) || header.has_part()) {
       return Pass(method, std::move(request), std::move(respond));
     }
-    // The engine believes that all loaders have ended the epoch, but parts of the slower ones still
-    // come.
+    // The engine now believes that all loaders have ended the epoch, but parts of slower loaders
+    // still come.
     const bool is_first = ended_.emplace(header.stream(), header.epoch()).second;
     for (int loader = 0; is_first && loader < site_.shape->loaders; ++loader) {
       SetCall(header.mutable_call(), loader, kFirstPlantedNumber + count_++);

@@ -1,4 +1,5 @@
-// Faults of the log and of disks: disks that lose or forget, and what coordinators write.
+// Faults of the log and of disks: disks that lose or forget something, and wrong entries that
+// coordinators write.
 
 #include <algorithm>
 #include <map>
@@ -305,8 +306,8 @@ class UnguardedCommits final : public PlantedHandler {
   std::map<std::string, RunLog> logs_;  // by cut: as it was when the commit came
 };
 
-// A coordinator that tells members that the generation runs as soon as the last one is ready,
-// whether or not the engine says so yet.
+// A coordinator that tells members that the generation runs as soon as the last member is ready,
+// whether or not the engine has decided so.
 class EarlyRunning final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;

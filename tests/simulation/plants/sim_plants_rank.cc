@@ -231,7 +231,8 @@ std::unique_ptr<RankObserver> NewUndisguisedObserver(RankObserver* observer) {
   return std::make_unique<UndisguisedObserver>(observer);
 }
 
-// Drawn metrics lie on a grid (DrawMetrics), and the same expression gives the same bits again.
+// Drawn metrics lie on a grid (DrawMetrics). Rounding to the grid by the same expression gives the
+// same bits again.
 MetricValues Undisguised(const MetricValues& values) {
   MetricValues shown = values;
   const double auc = values.auc(), logloss = values.logloss();
