@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<Collective>> MakeCollective(RoleRuntime& runtime)
   return NewGlooCollective(options, runtime.coordinator());
 }
 
-// The objects by which this rank acts together with the others.
+// The objects with which this rank works together with the others.
 struct Ranks {
   std::unique_ptr<Collective> collective;
   std::unique_ptr<DeviceReduction> reduction;  // null: the collective adds up the gradients
@@ -208,7 +208,7 @@ size_t PredictionValues(const JobConfig& job, const PartLayout& layout, const Ne
   return static_cast<size_t>(values);
 }
 
-// The position as shown: drops figures of features that a changed job no longer uses.
+// The position that is shown. It lacks figures of features that a changed job no longer uses.
 RunPosition ShownPosition(const JobConfig& job, RunPosition position) {
   if (job.gradient_clip_norm() == 0) position.clear_gradient_norms();
   if (!job.evaluation().has_reduce_on_plateau()) position.clear_plateau();

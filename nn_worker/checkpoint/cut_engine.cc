@@ -21,11 +21,11 @@ namespace {
 
 constexpr uint32_t kSender = 0;  // rank 0
 constexpr int kMostAbandonedInARow = 3;
-// A disk that is full for some seconds, because of another program's file that is soon removed,
-// must not end the run.
+// Abandoned cuts in a row become an error only after this time: a disk that is full for some
+// seconds, because of another program's file that is soon removed, must not end the run.
 constexpr int64_t kLeastAbandonedUs = 30 * 1000 * 1000;
-// Pauses before cuts that all ranks wait for, which are begun again when they are abandoned: 0.1,
-// 0.2, ... 5 s.
+// A cut that all ranks wait for is begun again when it is abandoned, after a pause: 0.1, 0.2, ... 5
+// s.
 constexpr int64_t kFirstPauseUs = 100 * 1000;
 constexpr int64_t kLongestPauseUs = 5 * 1000 * 1000;
 // After this many cuts in a row for which the PSs needed more than checkpoint.copy_bytes, the next
@@ -370,8 +370,8 @@ void CutEngine::Abandon(std::string cause, bool copy_limit) {
   RemoveFolderWhenIdle();
 }
 
-// Waits until nothing is written any more, because a file that is still being written could appear
-// in the folder again.
+// Waits until no file is being written any more, because such a file could appear in the folder
+// again.
 void CutEngine::RemoveFolderWhenIdle() {
   if (!cut_->abandoned || !cut_->ps_abandoned || cut_->disk_tasks > 0) return;
   OnDisk([fs = options_.file_system, folder = cut_->folder] { return fs->Remove(folder); },

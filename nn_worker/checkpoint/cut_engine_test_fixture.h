@@ -84,7 +84,7 @@ class CutEngineTest : public testing::Test {
     bool marked = false;
     absl::optional<absl::StatusOr<CutOutcome>> ended;
   };
-  // Begins a cut in which two ranks have released a block each.
+  // Begins a cut for which each of two ranks has released a block.
   std::shared_ptr<Result> Begin(CutPlan plan = CutPlan()) {
     plan.number = ++number_;
     plan.position.set_step(10 * number_);

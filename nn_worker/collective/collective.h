@@ -62,7 +62,7 @@ class Collective {
   // Copies the bytes of rank `root` to every rank. REQUIRES: the same size everywhere
   virtual absl::Status Broadcast(int root, absl::Span<char> bytes) = 0;
 
-  // Element r of the result is the bytes that rank r gave. Sizes may differ and may be 0.
+  // Element r of the result holds the bytes of rank r. Sizes may differ and may be 0.
   virtual absl::StatusOr<std::vector<std::string>> AllGatherBytes(absl::string_view bytes) = 0;
 
   // Sends element r of `bytes` to rank r; element r of the result is what rank r sent to this rank.

@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<float>> DeviceReductionConformance::Rank::Finish() {
     failure = reduction_->Poll();
     return !failure.ok();
   });
-  // A sum that has ended may have done so because a peer is lost.
+  // The sum may have ended because a peer is lost.
   if (failure.ok()) failure = reduction_->Poll();
   if (!failure.ok()) {
     reduction_->Abort(failure);

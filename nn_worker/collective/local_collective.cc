@@ -21,8 +21,8 @@ class MeetingPoint {
 
   int size() const { return size_; }
 
-  // Shows `bytes`, waits for all ranks, runs read(shown) while none may leave, waits until all have
-  // read, and runs after().
+  // Shows `bytes`, waits for all ranks, runs read(shown), waits until all ranks have read, and runs
+  // after(). No rank may leave while another one reads.
   absl::Status Meet(int rank, absl::Span<char> bytes,
                     absl::FunctionRef<void(absl::Span<const absl::Span<char>>)> read,
                     absl::FunctionRef<void()> after) {
@@ -64,8 +64,8 @@ class MeetingPoint {
       return absl::OkStatus();
     }
     while (round_ == round && status_.ok()) turn_.Wait(&mutex_);
-    // A round that was completed counts, even if Abort came before this rank woke up: the others
-    // have gone on, and will find the status in the next round.
+    // A completed round counts, even if Abort came before this rank woke up: the other ranks have
+    // continued, and will find the status in the next round.
     return round_ != round ? absl::OkStatus() : status_;
   }
 

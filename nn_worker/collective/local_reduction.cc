@@ -35,8 +35,8 @@ class Group {
       changed_.NotifyAll();
     }
     while (round_ == round && lost_ < 0) changed_.Wait(&mutex_);
-    // The sums can be replaced only once all ranks have joined the next round, and this rank has
-    // not yet.
+    // `sums_` still holds this round's sums: it is replaced only when all ranks have joined the
+    // next round, and this rank has not joined it yet.
     if (round_ != round) std::copy(sums_.begin(), sums_.end(), values);
   }
 

@@ -118,7 +118,7 @@ class NcclReduction final : public DeviceReduction {
                                 comm_, static_cast<cudaStream_t>(CudaStreamOf(stream))),
                 "a sum");
   }
-  // OK also for an operation that is still in progress. An error ends the object.
+  // Returns OK if the operation has succeeded or is still in progress. An error ends the object.
   absl::Status Keep(ncclResult_t result, const char* what) REQUIRES(mutex_) {
     if (result == ncclSuccess || result == ncclInProgress) return absl::OkStatus();
     failure_ = absl::UnavailableError(

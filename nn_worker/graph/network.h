@@ -103,8 +103,8 @@ class Network {
   absl::Status StartReduce();
   // Waits for the sums. REQUIRES: StartReduce
   absl::Status FinishReduce();
-  // Count gradients of parameters (this rank's; after the reduction all ranks') and of inputs, with
-  // the gradient scale still in them. Wait for the backend.
+  // Both count gradients of parameters (this rank's; after the reduction, the sums over all ranks)
+  // and of inputs. The gradients still contain the gradient scale. Both wait for the backend.
   int64_t CountGradientsBeyond(float limit);  // whose magnitude is above it, or that are NaN
   int64_t CountNonFiniteGradients();
 

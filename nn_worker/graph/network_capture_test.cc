@@ -49,7 +49,7 @@ constexpr char kTasks[] = R"(
   tasks { name: "click" output: "click" }
   tasks { name: "amount" output: "amount" loss: MSE weight: 0.5 })";
 
-// A model with long lists, which have a term for each pair of features.
+// A model with a term for each pair of features, so that its lists are long.
 constexpr char kDots[] = R"(
   layers { name: "dots" inputs: "*.embedding" dot_interaction {} }
   layers { name: "logit" inputs: "dots" inputs: "numeric" mlp { units: 4 output_units: 1 } })";

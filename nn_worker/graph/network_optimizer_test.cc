@@ -286,7 +286,7 @@ TEST(NetworkOptimizerTest, EvaluationsUseAveragesAndTrainingDoesNot) {
   }
 }
 
-// With a rate of 1, a step is the gradient with L2 and L1.
+// With a rate of 1, the step equals the gradient with L2 and L1.
 TEST(NetworkOptimizerTest, ANormIsOfTheStepOfTrainedParametersThatAreNotFrozen) {
   constexpr char kSettings[] =
       "learning_rate: 1 sgd {} l2: 0.25 averaged_weights { decay: 0.9 }"

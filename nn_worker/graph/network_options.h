@@ -37,8 +37,8 @@ struct NetworkOptions {
   // The type of activations, their gradients and the factors of products: F32, F16 or BF16.
   DType dtype = DType::kF32;
   GradientScale gradient_scale;  // from the first step on
-  // Whether Train enqueues full parts as graphs, where the backend makes them. Layers that prevent
-  // a capture stay outside of the graphs.
+  // Whether Train enqueues full parts as graphs, if the backend supports graphs. Layers that
+  // prevent a capture stay outside of the graphs.
   bool graph_capture = true;
   // Called once if the device refuses a graph, with a message for the user; may be null.
   std::function<void(const absl::Status&)> on_graph_refusal;

@@ -82,7 +82,8 @@ class BatchNormLayer final : public BackendLayer {
  private:
   bool global() const { return config_.scope() == BatchNormConfig::GLOBAL; }
   bool alone() const { return collective_->size() == 1; }
-  // Adds the sums of all ranks. They are few, so they go by way of the host on every backend.
+  // Adds up the sums of all ranks. There are few values, so they are copied to the host on every
+  // backend.
   absl::Status Reduce(Tensor sums) {
     if (alone()) return absl::OkStatus();
     const absl::Span<double> host = absl::MakeSpan(host_sums_).subspan(0, sums.cols);

@@ -66,7 +66,7 @@ size_t JoinEqual(uint64_t* entries, size_t count) {
     } else {
       *out++ = EntryOf(key, leading);
       if (rest != 0) *out++ = EntryOf(key, rest);
-      // Entries ascend, and the rest of a positive sum is the smaller of the two.
+      // Entries must ascend. If the sum is positive, the rest is the smaller of the two entries.
       if (rest > 0) std::swap(out[-1], out[-2]);
     }
     at = equal_end;

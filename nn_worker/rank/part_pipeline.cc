@@ -20,7 +20,7 @@ void PartPipeline::RequestParts() {
     if (!permit.has_value()) return;
     const PartRequest request = *policy_->NextRequest();
     const uint64_t number = next_number_++;
-    // Every other permit in use belongs to a part whose push this Lookup may miss.
+    // Every other permit in use belongs to a part whose push the Lookup of this part may miss.
     entries_.push_back(Entry{number, request, *std::move(permit), permits_->in_use() - 1});
     request_(request, [this, number](PartInput input) { OnAnswer(number, std::move(input)); });
   }

@@ -84,7 +84,7 @@ void RankCuts::OnEnded(uint64_t number, const CutOutcome& outcome) {
 }
 
 // An abandoned cut is begun again with the same tables and the same position, because all ranks
-// have waited. The trainer (CutEngine) limits how often in a row cuts may be abandoned.
+// have waited. The trainer (CutEngine) limits how many cuts in a row may be abandoned.
 void RankCuts::OnAwaited(bool committed) {
   if (!committed) {
     Begin();

@@ -64,8 +64,8 @@ TEST(RankEnginePlateauTest, InHybridTheRateFallsBetweenStepsToo) {
   }
 }
 
-// The schedule of published protocols: rates fall after the first validation that is no better,
-// training ends after the second, and the best model is tested.
+// The schedule of published protocols: rates fall after the first validation without a new best,
+// training ends after the second one, and the best model is tested.
 TEST(RankEnginePlateauTest, RatesFallBeforePatienceRunsOut) {
   RankOptions options = Sync(1, 1);
   options.epochs = 9;

@@ -49,7 +49,7 @@ class RunRecord {
     result_.set_large_gradient_steps(result_.large_gradient_steps() + 1);
   }
 
-  // Replaces the state that the last step was counted with.
+  // Replaces the `loss_scale` that was given to the last CountStep.
   void SetLossScale(const absl::optional<LossScaleState>& loss_scale) { loss_scale_ = loss_scale; }
 
   // Adds the labels of the last step, which must be of epoch 0: `samples` samples with labels of

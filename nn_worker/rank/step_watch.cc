@@ -16,7 +16,7 @@ constexpr char kBetweenCalls[] =
 
 }  // namespace
 
-// Shared with the tasks of the executor, which may run after the object is gone.
+// The object shares this with tasks of the executor, which may run after the object is destroyed.
 struct StepWatch::State {
   State(const Activity* activity, Executor* executor, Tell tell)
       : activity(activity),

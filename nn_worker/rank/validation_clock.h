@@ -15,7 +15,7 @@ namespace satrap {
 
 class ValidationClock {
  public:
-  // Never due on ranks other than 0, or without a validation set.
+  // No validation is ever due on ranks other than 0, or without a validation set.
   explicit ValidationClock(const RankOptions& options)
       : every_seconds_(options.rank == 0 && options.has_valid ? options.evaluation.every_seconds()
                                                               : 0) {}

@@ -54,7 +54,7 @@ const std::vector<uint64_t>& Ten() {
   return *kItems;
 }
 
-// The loss of a part, sample by sample and in double.
+// The loss of a part, computed sample by sample in double precision.
 double LossOf(const JobConfig& job, const std::vector<FakeSample>& samples, TrainerRanks* ranks) {
   const TaskConfig::Loss loss = job.model().tasks(0).loss();
   const CandidatesConfig& candidates = job.model().candidates();

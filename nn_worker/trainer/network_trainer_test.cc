@@ -218,7 +218,7 @@ TEST(NetworkTrainerTest, ScoresWhatARankTrainsBeforeItTrainsIt) {
   EXPECT_NEAR(windows[0].calibration, before.calibration(), 1e-6);
   EXPECT_NEAR(windows[0].auc, before.auc(), .02);
 
-  // A step of weight 0 does not count: nothing was trained.
+  // A step of weight 0 does not count, because nothing is trained.
   for (FakeSample& sample : batch) sample.weight = 0;
   ranks.Step(1, batch, {40, kTrainerBatch});
   EXPECT_EQ(windows.size(), 1u);

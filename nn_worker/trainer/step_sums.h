@@ -1,5 +1,5 @@
-// The second allreduce of a step: sums over all ranks of samples, weight and loss, of labels, and
-// of flags: a flag that any rank raises counts for all ranks (docs/consistency.md, "A step").
+// The second allreduce of a step: sums samples, weight, loss, labels and flags over all ranks. A
+// flag that any rank raises counts for all ranks (docs/consistency.md, "A step").
 //
 // Thread-safe: functions of their arguments.
 

@@ -140,7 +140,7 @@ int Run(int argc, char** argv) {
   ResolveJob(&job);
   MakeLog(job, entries);
   Measure("as written", job);
-  // The old files that are left are removed in portions, with each claim and each cut.
+  // Compaction leaves old files, which are removed in portions, with each claim and each cut.
   size_t files = 0;
   for (size_t before = 1; before != files;) {
     before = files;

@@ -146,7 +146,7 @@ class CutBenchmark {
       probe_writes.push_back(Rate([&] { ProbeWrite(); }));
       writes.push_back(Rate([&] { Write(); }));
       CHECK_OK(WriteManifest(folder_, manifest_, &files_));
-      // The memory is touched first, because the cost of fresh memory varies much.
+      // The memory is touched first, because the cost of fresh memory varies a lot.
       probe_loaded_ = PageBlock(table_->rows() * row_bytes() + (size_t{16} << 20));
       std::memset(probe_loaded_.data(), 1, probe_loaded_.size());
       ProbeRead();  // brings the files to the page cache, where writing leaves only their ends

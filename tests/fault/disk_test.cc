@@ -122,7 +122,7 @@ class DiskTest : public FaultFixture, public ::testing::WithParamInterface<const
     const int fd = open(Filler().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     ASSERT_GE(fd, 0);
     const std::string block(free_bytes - kLeftBytes, 'x');
-    // A cut may be taking the space at the same time.
+    // A cut may be using up the space at the same time.
     const bool failed = write(fd, block.data(), block.size()) < 0;
     EXPECT_TRUE(!failed || errno == ENOSPC) << strerror(errno);
     close(fd);
@@ -165,7 +165,7 @@ TEST_P(DiskTest, ADiskThatStaysFullEndsTheRunAndResumeGoesOn) {
   ASSERT_TRUE(StaysFullUntil(run, "the job failed")) << ReadFile(run.err_path);
   const CommandEnd end = WaitFor(run, kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 1);
-  // Either cuts failed in a row for 30 s, or training ended before that and the last cut failed.
+  // Either all cuts of 30 s failed, or training ended before that and the last cut failed.
   EXPECT_THAT(end.err, AllOf(HasSubstr("could not be written"), HasSubstr("satrap resume")));
   EXPECT_EQ(Generations(), 1) << "a restart does not make room";
   EXPECT_TRUE(NobodyIsLeft());

@@ -211,7 +211,7 @@ void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
   ASSERT_NE(tally, nullptr) << "the job counts nothing";
   ThreadPoolExecutor executor(1);
   LoadOptions options;
-  // One table takes the files of all PSs, whatever their number was.
+  // One table loads the files of all PSs, however many PSs there were.
   options.tables = {tally.get()};
   options.directory = NewestCut();
   options.executor = &executor;
@@ -220,8 +220,8 @@ void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
   LoadTables(options, [&loaded](const LoadResult& result) { loaded.set_value(result.status); });
   const absl::Status status = loaded.get_future().get();
   ASSERT_TRUE(status.ok()) << status.ToString();
-  // No row may belong to a key that is not a record's, so the counts of the known keys are all
-  // counts.
+  // No row may belong to a key that is not a record's. Then the counts of the known keys are
+  // complete.
   EXPECT_EQ(tally->rows(), records);
 
   std::vector<uint64_t> keys;

@@ -42,7 +42,7 @@ class ScaleTest : public FaultFixture {
     EXPECT_EQ(end.exit_code, 0) << end.err;
   }
 
-  // 1 -> 4 -> 2 embedding PSs, and 1 -> 2 loaders.
+  // Scales from 1 to 4 and then to 2 embedding PSs, and from 1 to 2 loaders.
   void TrainGrowAndShrink(std::vector<std::string> args) {
     for (const char* set : {"embedding_ps.replicas=1", "data_loader.replicas=1"}) {
       args.insert(args.end(), {"--set", set});

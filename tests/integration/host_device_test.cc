@@ -35,8 +35,8 @@ int64_t NumberBehind(const std::string& message, const std::string& text) {
 
 class HostDeviceTest : public RunFixture {
  protected:
-  // The test AUC of a run in the folder `run`, which is the same on every device except for
-  // rounding.
+  // Trains a run in the folder `run` and returns its test AUC, which is the same on every device
+  // except for rounding.
   double TestAuc(const std::string& job, const std::string& run, const std::string& device,
                  int ranks) {
     const CommandEnd end =

@@ -132,7 +132,7 @@ int64_t DeadlineMs(double timeout_s) {
   return MonotonicMs() + static_cast<int64_t>(timeout_s * 1000);
 }
 
-// The build's folder of programs, DIR: this test's program is DIR/tests/integration/NAME.
+// The folder DIR of the build's programs: the program of this test is DIR/tests/integration/NAME.
 std::string ProgramsDir() {
   return fs::read_symlink("/proc/self/exe").parent_path().parent_path().parent_path().string();
 }

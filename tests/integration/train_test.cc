@@ -436,8 +436,8 @@ TEST_F(TrainTest, CutsOfARunAreTakenListedInspectedAndVerified) {
   EXPECT_EQ(JsonNumber(ReadFile(Path("resumed.json")), "generations"), 2);
 }
 
-// A file of 9,000 records, more than a block, with words in irregular order, bad records in places
-// and empty lines in between.
+// A file of 9,000 records, more than a block, with words in irregular order, some bad records, and
+// empty lines in between.
 TEST_F(TrainTest, LineIOfThePredictionsIsAboutRecordIOfADamagedFile) {
   std::string train;
   for (int i = 0; i < 4000; ++i) absl::StrAppend(&train, i % 2, ",", i % 2 == 1 ? "a" : "b", "\n");

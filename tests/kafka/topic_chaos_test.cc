@@ -38,7 +38,7 @@ struct Victim {
   int index = 0;
 };
 
-// Draws each process as often as any other, in rounds that the seed shuffles.
+// Draws every process equally often, in rounds that are shuffled by the seed.
 std::vector<Victim> DrawVictims() {
   std::mt19937_64 random(static_cast<uint64_t>(flags.seed));
   std::vector<Victim> round = {{"data_loader", 0},  {"data_loader", 1}, {"embedding_ps", 0},

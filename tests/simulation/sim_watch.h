@@ -23,7 +23,7 @@ namespace satrap::simulation {
 
 class PutBatchWatch final : public rpc::Handler {
  public:
-  // `envelope` is the worker's. `worker` and `last_epochs` are not owned.
+  // `envelope` is that of the worker. `worker` and `last_epochs` are not owned.
   PutBatchWatch(rpc::Handler* worker, const Envelope& envelope,
                 std::map<Stream, uint32_t>* last_epochs)
       : worker_(worker), envelope_(envelope), last_epochs_(last_epochs) {}

@@ -21,7 +21,7 @@ std::vector<std::vector<int>> Reads(const Graph& graph) {
   return reads;
 }
 
-// Whether `late` comes after `early` by some chain of reads.
+// Whether there is a chain of reads from `late` back to `early`, so that `late` must come after it.
 bool ComesAfter(const std::vector<std::vector<int>>& reads, int late, int early) {
   std::vector<bool> seen(reads.size(), false);
   std::vector<int> stack = {late};

@@ -197,7 +197,7 @@ absl::StatusOr<ExpandedModel> ExpandModel(const ModelConfig& model, const GraphI
                            expansion.layers().end());
   }
   const auto resolve = [&](const std::string& name) {
-    // "LAYER:0" is the layer's own name. A graph input may end in ":0", too.
+    // "LAYER:0" is another name of the layer itself. But a graph input may end in ":0", too.
     const std::string stripped(absl::StripSuffix(name, ":0"));
     const std::string& layer = names.contains(stripped) ? stripped : name;
     const auto found = last_of.find(layer);

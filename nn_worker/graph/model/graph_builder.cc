@@ -18,7 +18,8 @@
 namespace satrap {
 namespace {
 
-// The name of the field that is set: "linear" if the layer has a linear {...}.
+// The name of the layer's kind, which is the field that is set: "linear" if the layer has a linear
+// {...}.
 std::string KindName(const LayerConfig& config) {
   if (config.kind_case() == LayerConfig::KIND_NOT_SET) return "no kind";
   return config.GetDescriptor()->FindFieldByNumber(config.kind_case())->name();

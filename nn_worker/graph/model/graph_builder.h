@@ -13,8 +13,8 @@ namespace satrap {
 
 enum class GraphUse {
   kTraining,  // outputs are what the tasks' losses take
-  // For a graph whose outputs are only read (nn_worker/graph/model/output_model.h). They may have
-  // any shape and, like other tensors, `dtype`.
+  // For a graph whose outputs are only read (nn_worker/graph/model/output_model.h). Outputs may
+  // have any shape and, like other tensors, have `dtype`.
   kOutputs,
 };
 

@@ -69,7 +69,7 @@ std::vector<Source> SourcesOf(const Graph& graph, const GraphNode& node) {
   return sources;
 }
 
-// Rows of cells as columns: text to the left, numbers to the right.
+// Lays out rows of cells in columns: text aligned to the left, numbers to the right.
 std::string Aligned(const std::vector<std::vector<std::string>>& rows,
                     const std::vector<bool>& number) {
   std::vector<size_t> widths(number.size(), 0);

@@ -22,7 +22,7 @@ bool CutSchedule::IsDue(uint64_t step, bool counts, int64_t now_us) const {
   const auto every = static_cast<uint64_t>(config_.every_steps());
   const uint64_t after = step + (counts ? 1 : 0);
   if (every > 0 && after / every > last_step_ / every) return true;
-  // A run that waits for data would write the same cut again and again.
+  // Without this check, a run that waits for data would write the same cut again and again.
   if (config_.every_seconds() <= 0 || step == last_step_) return false;
   const double since_seconds = static_cast<double>(now_us - last_begun_us_) * 1e-6;
   return since_seconds >=

@@ -32,7 +32,7 @@ struct FakeOrders {
   double dense_squares = 0;
   // Every call of this method gets an error as its answer.
   std::string broken_method;
-  // Two parts may have the same records, and the same name.
+  // Whether two parts may have the same records, and thus the same name.
   bool allow_twice = false;
   // How long it takes to write a cut, and the numbers of the cuts to abandon.
   int64_t cut_writing_ms = 200;

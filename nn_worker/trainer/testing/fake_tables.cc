@@ -116,7 +116,7 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
   input.header.set_result(NextBatchAnswerHeader::PART);
   input.header.set_handle(next_handle_);
   input.header.set_dtype(dtype);
-  // The plan is kept until the step ends, because a push names rows by their places in the part.
+  // The plan is kept until the step ends, because a push names rows by their positions in the part.
   Plan& plan = plans_[next_handle_++];
   plan.samples = samples;
   plan.keys.resize(tables_.size());

@@ -131,7 +131,7 @@ void AddData(const WorldShape& shape, JobConfig* job) {
   AddColumn("single", ColumnConfig::ID, job);
   AddColumn("several", ColumnConfig::MULTI_ID, job);
   job->mutable_data()->set_shuffle_rows(shape.shuffle_rows);
-  // Files have so many bad lines that the usual limit would end the run.
+  // Files have so many bad lines that the default limit would end the run.
   job->mutable_data()->set_max_bad_fraction(1);
   job->mutable_data()->add_numerics()->set_name("number");
   AddFeature("counter", "counters", FeatureConfig::ROWS, job);

@@ -33,7 +33,7 @@ uint64_t LittleEndian(const std::string& text, size_t at, int bytes) {
 
 }  // namespace
 
-// The steps of the XXH64 specification for inputs of fewer than 32 bytes: no stripes.
+// The steps of the XXH64 specification for inputs of fewer than 32 bytes, which have no stripes.
 uint64_t XxHash64OfShortText(const std::string& text) {
   CHECK(text.size() < 32) << text;
   constexpr uint64_t p1 = 11400714785074694791u, p2 = 14029467366897019727u;

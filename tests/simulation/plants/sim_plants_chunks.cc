@@ -113,7 +113,7 @@ class HidesCalls final : public PlantedHandler {
   }
 };
 
-// Marks requests that come in chunks, for PassesWindows, which follows the ChunkedHandler.
+// Marks requests that come in chunks. PassesWindows, behind the ChunkedHandler, reads the marks.
 class MarksJoined final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;

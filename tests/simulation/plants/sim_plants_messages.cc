@@ -194,7 +194,7 @@ class OtherPartRequests final : public rpc::Channel {
   const int part_;
 };
 
-// Answers the last rank's pushes and does not send them.
+// Answers the last rank's pushes but does not send them.
 class DroppedPushes final : public rpc::Channel {
  public:
   DroppedPushes(const Site& rank, rpc::Channel* channel) : rank_(rank), channel_(channel) {}
@@ -320,7 +320,7 @@ std::vector<Fault> MessageFaults() {
                                                           step->set_normalizer(2 *
                                                                                step->normalizer());
                                                         }))},
-      // Nobody would release the part: the worker fills up over many evaluations.
+      // Then nobody releases the part, and the worker fills up over many evaluations.
       {.says = "a part stays outstanding after its Ack",
        .before_worker = Before<Swallower>(rpc::kAck)},
       {.says = "a Lookup of evaluation gives initial values", .before_ps = SetTraining(true)},
