@@ -1,4 +1,4 @@
-// Shows the values of a MetricValues as reports do. Thread-safe.
+// The values of a MetricValues in the form in which reports show them. Thread-safe.
 
 #ifndef SATRAP_NN_WORKER_METRICS_METRIC_NAMES_H_
 #define SATRAP_NN_WORKER_METRICS_METRIC_NAMES_H_

@@ -26,8 +26,8 @@ struct DenseStep {
 
 // What the steps of a run that starts from a model must remember about that model.
 struct DenseStart {
-  // Steps that the optimizer's state had seen before the run's first step. Bias corrections count
-  // on from there.
+  // Steps that the optimizer's state had seen before the run's first step. Bias corrections
+  // continue from this number.
   int64_t steps_before = 0;
   // The learning rate grows linearly over this many steps of the run, on top of its schedule,
   // because the optimizer's state began anew.

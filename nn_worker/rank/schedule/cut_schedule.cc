@@ -5,8 +5,9 @@
 namespace satrap {
 namespace {
 
-// From the beginning of a cut to that of the next at least this many times the cut's writing time
-// must pass. So writing takes at most a quarter of the time, however large the tables are.
+// From the beginning of a cut to the beginning of the next one, at least this many times the cut's
+// writing time must pass. So writing takes at most a quarter of the time, however large the tables
+// are.
 constexpr double kWritingTimesBetweenCuts = 4;
 
 }  // namespace

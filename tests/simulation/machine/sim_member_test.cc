@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kLimitUs = 120000000;
 constexpr int64_t kMaxEvents = 1000000;
 
-// A coordinator that answers as the test sets.
+// A coordinator whose answers the test sets.
 class FakeCoordinator final : public rpc::Handler {
  public:
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
