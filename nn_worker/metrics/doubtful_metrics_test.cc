@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 
 constexpr double kTrainRate = .2;
 
-// A healthy pass.
+// The values of a healthy pass.
 MetricValues Values() {
   MetricValues values;
   values.set_samples(1000);

@@ -39,8 +39,8 @@ absl::Status GroupAuc::Merge(Collective* collective) {
 }
 
 void GroupAuc::AddGroups() {
-  // Sums over the group so far and, with the prefix tied_, over those of its samples that have the
-  // last score.
+  // Sums over the group's samples so far. The members that begin with tied_ cover only the samples
+  // with the last score.
   double won = 0, positives = 0, negatives = 0, tied_positives = 0, tied_negatives = 0;
   const auto end_of_score = [&] {
     won += tied_positives * (negatives + tied_negatives / 2);

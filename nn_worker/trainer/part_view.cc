@@ -55,7 +55,7 @@ absl::Status ReadDense(const PartLayout& layout, size_t max_samples, const PartI
   return absl::OkStatus();
 }
 
-// Rows come only for tables with a feature that is pooled here, in the order of the job's tables.
+// Rows arrive only for tables with a feature that is pooled here, in the order of the job's tables.
 absl::Status ReadTables(const PartLayout& layout, const PartInput& input, PartView* view) {
   view->tables.resize(layout.tables.size());
   int sent = 0;
@@ -108,7 +108,7 @@ absl::Status ReadFeature(const PartLayout& layout, const FeatureLayout& feature,
     ASSIGN_OR_RETURN(indices.weights, rpc::SectionView<float>(input.payload, rows.weights(),
                                                               rows.num_ids(), field + ".weights"));
   }
-  // After this, gathering rows needs no check of its own.
+  // After this check, gathering rows needs no check of its own.
   return CheckRowIndices(indices, view.tables[feature.table].num_rows, field);
 }
 
