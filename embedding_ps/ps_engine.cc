@@ -338,7 +338,7 @@ void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader&
     // Only with gradient_clip_norm can all parts of a step be answered before it is applied.
     if (applied_steps_ < collector_.step()) {
       status = absl::InvalidArgumentError(absl::StrCat(
-          "step.step: an Update while step ", applied_steps_, " waits for its clip_factor"));
+          "step.step: an Update came while step ", applied_steps_, " waits for its clip_factor"));
     } else {
       status = collector_.Add(header.step(), header.part(), {std::move(update), call});
     }

@@ -47,7 +47,7 @@ absl::Status CheckRowCount(const CheckpointManifest& manifest, const SavedTable&
   if (rows == saved.rows()) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(directory, "/manifest: table ", table.config().name(),
                                           " has ", Counted(saved.rows(), "row"),
-                                          ", and its files have ", rows));
+                                          ", but its files have ", rows));
 }
 
 // How many of the model's steps the table was not frozen in. The step numbers that rows keep count
