@@ -432,7 +432,7 @@ TEST_F(ChangedFileTest, ABlockWithAnotherNumberOfRecordsThanItsConsumedRangeSays
   ASSERT_TRUE(ledger.Add(0, range).ok());
   EXPECT_TRUE(ErrorAfter(ledger).ok());
   WriteRecords("bad\n");
-  ExpectItIsNamed(ErrorAfter(ledger), "the block has 5 records, and 6 by an earlier range");
+  ExpectItIsNamed(ErrorAfter(ledger), "5 records, but 6 according to an earlier range");
 }
 
 TEST_F(ChangedFileTest, ASplitWithAnotherNumberOfRecordsThanItsConsumedEndSays) {

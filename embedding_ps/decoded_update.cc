@@ -48,7 +48,7 @@ absl::StatusOr<double> PartShare(const UpdateHeader& header, const TableOwnershi
   if (!header.has_weight() || !(header.weight() >= 0) || !std::isfinite(header.weight())) {
     return absl::InvalidArgumentError(absl::StrCat(
         "weight: the clip norm of table ", ownership.tables[needs->table].id,
-        " needs the weight of the part, a finite number of at least 0, and the request has ",
+        " needs the weight of the part, a finite number of at least 0, but the request has ",
         header.has_weight() ? absl::StrCat(header.weight()) : "none"));
   }
   return header.weight() / header.step().normalizer();

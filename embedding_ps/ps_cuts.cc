@@ -95,7 +95,7 @@ void PsCuts::Await(uint64_t cut, Awaited answer) {
     } else if (cut == newest_ && answer_.has_value()) {
       known = *answer_;
     } else {
-      known = Abandoned(absl::StrCat("cut ", newest_, " was begun or abandoned since"));
+      known = Abandoned(absl::StrCat("cut ", newest_, " has been begun or abandoned meanwhile"));
     }
   }
   answer(std::move(known));

@@ -339,7 +339,7 @@ void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader&
     // it this case cannot happen.
     if (applied_steps_ < collector_.step()) {
       status = absl::InvalidArgumentError(absl::StrCat(
-          "step.step: an Update while step ", applied_steps_, " waits for its clip_factor"));
+          "step.step: an Update came while step ", applied_steps_, " waits for its clip_factor"));
     } else {
       status = collector_.Add(header.step(), header.part(), {std::move(update), call});
     }

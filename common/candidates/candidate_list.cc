@@ -78,7 +78,7 @@ absl::StatusOr<CandidateList> ReadCandidateList(const std::string& path) {
       bytes.compare(0, kWord, kMagic) == 0 && words - kOverheadWords == 2 * WordAt(bytes, 1) &&
       WordAt(bytes, words - 1) == Xxh64(absl::string_view(bytes).substr(0, (words - 1) * kWord));
   if (!whole)
-    return absl::DataLossError(absl::StrCat(path, " is damaged, or no list of candidates"));
+    return absl::DataLossError(absl::StrCat(path, " is damaged, or is not a list of candidates"));
   CandidateList list;
   const size_t count = WordAt(bytes, 1);
   for (std::vector<uint64_t>* column : {&list.ids, &list.counts}) {

@@ -75,7 +75,8 @@ absl::Status AddTopics(const TopicsEntry& entry, std::vector<StreamTopics>* topi
     }
     if (stream->cluster_id() != added.cluster_id()) {
       return absl::DataLossError(absl::StrCat("names the cluster ", added.cluster_id(),
-                                              ", and an earlier entry ", stream->cluster_id()));
+                                              ", but an earlier entry names ",
+                                              stream->cluster_id()));
     }
     for (const TopicPartition& partition : added.partitions()) {
       for (const TopicPartition& known : stream->partitions()) {
@@ -127,8 +128,9 @@ absl::StatusOr<RunLog> RunLog::Open(const std::string& run_dir, FileSystem* file
     }
     return log;
   }
-  return absl::UnavailableError(absl::StrCat("files in ", LogDir(run_dir), " went away ",
-                                             kMostListings, " times while the log was read"));
+  return absl::UnavailableError(
+      absl::StrCat("the log in ", LogDir(run_dir), " was read ", kMostListings,
+                   " times, and each time files of it were removed meanwhile"));
 }
 
 absl::StatusOr<std::vector<RunLogEntry>> RunLog::ReadDown(const std::vector<size_t>& numbers,
@@ -141,8 +143,8 @@ absl::StatusOr<std::vector<RunLogEntry>> RunLog::ReadDown(const std::vector<size
     // removal that has just begun can also show as a gap.
     if (number == numbers.rend() || *number != expected) {
       *missing = expected;
-      return absl::DataLossError(absl::StrCat("the log of the run has no entry ", path, " but ",
-                                              EntryPath(run_dir_, expected + 1),
+      return absl::DataLossError(absl::StrCat("the log of the run lacks the entry ", path,
+                                              ", but has ", EntryPath(run_dir_, expected + 1),
                                               ": restore the log folder as a whole"));
     }
     RunLogEntry entry;

@@ -112,7 +112,7 @@ void CompareRules(const SavedFeature& own, const SavedFeature& saved,
     for (const IdRule& before : saved.rules()) {
       if (before.field() != rule.field() || before.value() == rule.value()) continue;
       warnings->push_back(absl::StrCat("feature ", own.feature(), ": ", rule.field(), " is ",
-                                       rule.value(), " here and was ", before.value(),
+                                       rule.value(), " here, but was ", before.value(),
                                        " for the model's rows of table ", own.table(),
                                        ", so its ids find other rows, or none; give the job the ",
                                        rule.field(), " of the model's job"));

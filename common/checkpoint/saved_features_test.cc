@@ -101,7 +101,7 @@ TEST(SavedFeaturesTest, IdsThatComeAboutByAnotherRuleWarn) {
               }),
               ElementsAre(HasSubstr("feature user: vocabulary is 1 words")));
   EXPECT_THAT(warnings([](JobConfig* job) { job->mutable_data()->mutable_csv()->set_trim(true); }),
-              ElementsAre(HasSubstr("feature user: trim is true here and was false"),
+              ElementsAre(HasSubstr("feature user: trim is true here, but was false"),
                           HasSubstr("feature work: trim"), HasSubstr("feature seen: trim")));
   EXPECT_THAT(warnings([](JobConfig* job) {
                 job->mutable_data()->mutable_features(3)->mutable_bucketize()->add_boundaries(60);

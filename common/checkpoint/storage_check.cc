@@ -64,7 +64,7 @@ class Probe {
     const absl::StatusOr<std::string> read = ReadFile(At(name), file_system_);
     RETURN_IF_ERROR(Told(call, read.status()));
     if (*read == text) return absl::OkStatus();
-    return Lacks(call, absl::StrCat(At(name), " does not hold what it should afterwards"));
+    return Lacks(call, absl::StrCat(At(name), " does not have the expected content afterwards"));
   }
 
   absl::Status CheckLinks() {

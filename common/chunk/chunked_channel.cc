@@ -169,8 +169,9 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
 
   void BeginAnswer(const AttemptPtr& attempt, const ChunkNote& note, const Buffer& payload) {
     if (attempt->answer != nullptr || note.header_bytes() > UINT32_MAX) {
-      return attempt->done(absl::InternalError(
-          absl::StrCat("answer to ", attempt->method.path, " begins where none can begin")));
+      return attempt->done(
+          absl::InternalError(absl::StrCat("answer to ", attempt->method.path,
+                                           " begins twice, or states a header of 4 GiB or more")));
     }
     const uint64_t bytes = StatedBytes(note.header_bytes(), note.payload_bytes());
     const absl::Status size =

@@ -50,7 +50,7 @@ void ValidateHeads(const ModelConfig& model, Problems* problems) {
     if (read) continue;
     problems->Add(
         absl::StrCat("model.layers[", i, "]"),
-        absl::StrCat("needs a task of model.tasks whose output it is, with loss ",
+        absl::StrCat("must be the output of a task of model.tasks with loss ",
                      layer.has_in_batch_logits() ? "IN_BATCH_SOFTMAX" : "SAMPLED_SOFTMAX or NCE"));
   }
 }

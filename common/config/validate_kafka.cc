@@ -194,10 +194,9 @@ void CheckTraining(const JobConfig& job, Problems* problems) {
                   "ends, and the validation data would never be read");
   }
   if (job.reproducible() && endless) {
-    problems->Add(
-        "data.kafka.end.at",
-        "must not be NEVER with reproducible: only what is written already is the same in "
-        "every run");
+    problems->Add("data.kafka.end.at",
+                  "must not be NEVER with reproducible: only messages that are written already "
+                  "are the same in every run");
   }
   if (job.reproducible() && kafka.max_wait_ms() != 0) {
     problems->Add("data.kafka.max_wait_ms",

@@ -180,10 +180,10 @@ bool PartitionGuard::AnyAwaits() {
       if (!awaits_look(i)) continue;
       any = true;
       if (waited_ms < limit_ms || ending_) continue;
-      partitions_[i].status = absl::UnavailableError(absl::StrCat(
-          "the brokers have not given the message of ", partitions_[i].name.ToString(),
-          " that tells whether the topic is the one that the run read, for ",
-          absl::FormatDuration(absl::Milliseconds(waited_ms)), " (broker_wait_seconds)"));
+      partitions_[i].status = absl::UnavailableError(
+          absl::StrCat("for ", absl::FormatDuration(absl::Milliseconds(waited_ms)),
+                       " (broker_wait_seconds) the brokers have not delivered the message of ",
+                       partitions_[i].name.ToString(), " by which the run recognises its topic"));
       any_changed_.store(true, std::memory_order_release);
       awaits_[i].store(false, std::memory_order_release);
     }

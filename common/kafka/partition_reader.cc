@@ -233,9 +233,10 @@ absl::Status PartitionReader::FindLost(Partition* partition) {
       rd_kafka_query_watermark_offsets(client_->get(), partition->name.topic.c_str(),
                                        partition->name.partition, &earliest, &latest, kFindLostMs);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return KafkaError(absl::StrCat("offset ", partition->next, " of ", partition->name.ToString(),
-                                   " was refused, and which ones are there cannot be asked"),
-                      error);
+    return KafkaError(
+        absl::StrCat("the broker refused offset ", partition->next, " of ",
+                     partition->name.ToString(), ", and could not be asked which offsets it has"),
+        error);
   }
   const absl::Status refused =
       OffsetRefused(partition->name, partition->next, {earliest, latest}, &partition->lost);

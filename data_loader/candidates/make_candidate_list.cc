@@ -98,7 +98,7 @@ absl::Status AnotherList(const std::string& path, const FileIdentity& was, const
                          bool was_removed) {
   return absl::FailedPreconditionError(absl::StrCat(
       path,
-      was_removed ? " was removed, and made anew it is another list"
+      was_removed ? " was removed, and the list that was made again is another one"
                   : " is not the list of items that this run began with",
       ": it had ", was.bytes(), " items and hash ", absl::Hex(was.content(), absl::kZeroPad16),
       ", and now ", is.bytes(), " and ", absl::Hex(is.content(), absl::kZeroPad16),

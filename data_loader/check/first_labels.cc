@@ -79,7 +79,7 @@ std::string FirstLabels::Cure(const LabelTargets& targets, const Seen& seen) {
   return absl::StrCat(
       "If they stand for no and yes, as -1 and 1 do, give the column positive_values: \"", positive,
       "\" and negative_values: \"", negative,
-      "\" in the place of numeric_label. For other numbers, such as ratings, name another loss in "
+      "\" instead of numeric_label. For other numbers, such as ratings, name another loss in "
       "model.tasks: MSE for numbers, SOFTMAX_CROSS_ENTROPY for classes, BPR for an order");
 }
 

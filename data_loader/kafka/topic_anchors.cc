@@ -108,10 +108,9 @@ void TopicAnchors::Keep(const std::vector<std::pair<KafkaPartition, PartitionAnc
   if (!any) return;
   const absl::Status written = Write();
   if (written.ok() || std::exchange(warned_, true)) return;
-  logger_.Warning(
-      absl::StrCat("what tells the topics from others of the same names cannot be "
-                   "kept: ",
-                   written.message()));
+  logger_.Warning(absl::StrCat(
+      "the messages by which the run recognises its topics cannot be written to its folder: ",
+      written.message()));
 }
 
 absl::Status TopicAnchors::Write() {

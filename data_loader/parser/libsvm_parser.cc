@@ -57,7 +57,8 @@ class LibsvmParser final : public Parser {
 
   std::string BadToken(absl::string_view token) const {
     if (newest_ && absl::StartsWith(token, kQuery)) {
-      return absl::StrCat("there is ", ShownText(token), " where one qid:QUERY may stand");
+      return absl::StrCat("there is ", ShownText(token),
+                          ", but a record has at most one token qid:QUERY, and QUERY is not empty");
     }
     return absl::StrCat(
         "there is ", ShownText(token),

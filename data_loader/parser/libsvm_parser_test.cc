@@ -122,9 +122,12 @@ TEST(LibsvmFormatTest, TheQueryOfARankingFileIsTheGroup) {
   EXPECT_EQ(libsvm.block.group(1), StringId("11"));
   EXPECT_EQ(libsvm.ReasonOf("0 1:0.5"),
             "there is no qid:QUERY, which data.libsvm.qid expects in each record");
-  EXPECT_EQ(libsvm.ReasonOf("0 qid:1 qid:2 1:0.5"),
-            "there is 'qid:2' where one qid:QUERY may stand");
-  EXPECT_EQ(libsvm.ReasonOf("0 qid: 1:0.5"), "there is 'qid:' where one qid:QUERY may stand");
+  EXPECT_EQ(
+      libsvm.ReasonOf("0 qid:1 qid:2 1:0.5"),
+      "there is 'qid:2', but a record has at most one token qid:QUERY, and QUERY is not empty");
+  EXPECT_EQ(
+      libsvm.ReasonOf("0 qid: 1:0.5"),
+      "there is 'qid:', but a record has at most one token qid:QUERY, and QUERY is not empty");
 }
 
 TEST(LibsvmFormatTest, AReasonShowsTheTokenAndSaysWhatWouldDo) {

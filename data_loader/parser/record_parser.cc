@@ -62,7 +62,7 @@ class RecordParser final : public Parser {
     }
     for (const uint32_t column : record_.missing_ids()) {
       if (column >= columns) {
-        return Bad(absl::StrCat("missing_ids has ", column, ", and the job has ", columns,
+        return Bad(absl::StrCat("missing_ids has ", column, ", but the job has ", columns,
                                 " columns of kind ID, counted from 0"));
       }
       block->SetMissing(column);
@@ -154,7 +154,7 @@ class RecordParser final : public Parser {
 
   static std::string OtherNumber(int there, absl::string_view what, absl::string_view kind,
                                  const std::vector<std::string>& columns) {
-    return absl::StrCat(there, " ", what, ", and the job has ", columns.size(), " columns of kind ",
+    return absl::StrCat(there, " ", what, ", but the job has ", columns.size(), " columns of kind ",
                         kind, columns.empty() ? "" : ": ", ShownTexts(columns));
   }
 

@@ -123,18 +123,18 @@ TEST_F(RecordParserTest, ARowKeepsNothingOfTheOneBefore) {
 
 TEST_F(RecordParserTest, ARecordOfOtherColumnsIsBadAndTheReasonSaysWhichKind) {
   EXPECT_EQ(ReasonAfter([](Record* r) { r->add_ids(1); }),
-            "4 ids, and the job has 3 columns of kind ID: 'user', 'item', 'shop'");
+            "4 ids, but the job has 3 columns of kind ID: 'user', 'item', 'shop'");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->add_strings("x"); }),
             "3 ids and 1 strings; a record has either, one for each ID column");
   EXPECT_EQ(ReasonAfter([](Record* r) {
               r->clear_ids();
               r->add_strings("x");
             }),
-            "1 strings, and the job has 3 columns of kind ID: 'user', 'item', 'shop'");
+            "1 strings, but the job has 3 columns of kind ID: 'user', 'item', 'shop'");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->add_missing_ids(3); }),
-            "missing_ids has 3, and the job has 3 columns of kind ID, counted from 0");
+            "missing_ids has 3, but the job has 3 columns of kind ID, counted from 0");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->add_lists(); }),
-            "3 lists, and the job has 2 columns of kind MULTI_ID: 'history', 'tags'");
+            "3 lists, but the job has 2 columns of kind MULTI_ID: 'history', 'tags'");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(0)->add_strings("x"); }),
             "list 'history' has 2 ids and 1 strings; it may have either");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(0)->add_values(1); }),
@@ -142,11 +142,11 @@ TEST_F(RecordParserTest, ARecordOfOtherColumnsIsBadAndTheReasonSaysWhichKind) {
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(1)->clear_values(); }),
             "list 'tags' has 0 values for 1 ids; each has one");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->clear_numerics(); }),
-            "0 numerics, and the job has 2 columns of kind NUMERIC: 'age', 'price'");
+            "0 numerics, but the job has 2 columns of kind NUMERIC: 'age', 'price'");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->clear_labels(); }),
-            "0 labels, and the job has 1 columns of kind LABEL: 'label'");
+            "0 labels, but the job has 1 columns of kind LABEL: 'label'");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->add_labels(0); }),
-            "2 labels, and the job has 1 columns of kind LABEL: 'label'");
+            "2 labels, but the job has 1 columns of kind LABEL: 'label'");
   EXPECT_EQ(block_.rows(), 0u);
 }
 

@@ -114,12 +114,12 @@ absl::Status CheckClasses(const std::string& output, absl::optional<int64_t> of_
   constexpr char kCure[] = "make it a layer `linear` with as many units as there are classes";
   if (!of_loaders.has_value()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("model: the number of classes of output \"", output,
-                     "\" does not follow from the job alone: ", kCure));
+        absl::StrCat("model: loaders cannot derive the number of classes of output \"", output,
+                     "\" from the job: ", kCure));
   }
-  return absl::InvalidArgumentError(absl::StrCat("model: output \"", output, "\" has ", of_network,
-                                                 " classes, and the job alone says ", *of_loaders,
-                                                 ", by which records are left out: ", kCure));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "model: output \"", output, "\" has ", of_network, " classes, but loaders derive ",
+      *of_loaders, " from the job and would leave out records by that number: ", kCure));
 }
 
 std::vector<std::string> RowsAsIn(const JobConfig& trained) {

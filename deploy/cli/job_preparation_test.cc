@@ -157,11 +157,11 @@ TEST(CheckClasses, RefusesOutputsWhoseClassesLoadersDoNotKnowOrCountDifferently)
   const absl::Status unknown = CheckClasses("out", absl::nullopt, 3);
   EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(unknown.message(),
-            "model: the number of classes of output \"out\" does not follow from the job alone: "
+            "model: loaders cannot derive the number of classes of output \"out\" from the job: "
             "make it a layer `linear` with as many units as there are classes");
   EXPECT_THAT(CheckClasses("out", 2, 3).message(),
-              HasSubstr("output \"out\" has 3 classes, and the job alone says 2, by which records "
-                        "are left out: make it a layer `linear`"))
+              HasSubstr("output \"out\" has 3 classes, but loaders derive 2 from the job and would "
+                        "leave out records by that number: make it a layer `linear`"))
       << "records of the third class would be left out";
   EXPECT_FALSE(CheckClasses("out", 4, 3).ok()) << "a record of the fourth would end the run";
 }

@@ -241,8 +241,8 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   if (run.end.kind == RunEnd::FINISHED || run.end.kind == RunEnd::STOPPED) {
     const absl::Status merged = MergeBadRecords(job, run.run_dir);
     if (!merged.ok()) {
-      run.end.warnings.push_back(
-          absl::StrCat("the bad records of all loaders are not in one file: ", merged.message()));
+      run.end.warnings.push_back(absl::StrCat(
+          "the bad records of all loaders could not be merged into one file: ", merged.message()));
     }
   }
   if (run.end.kind != RunEnd::FINISHED) return run;

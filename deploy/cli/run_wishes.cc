@@ -122,11 +122,12 @@ absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<s
   }
   if (dropped.has_value()) {
     const bool goes_on = status.ok() && status->state() != STOPPED;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "run ", run_dir,
-        goes_on ? " goes on as before" : " runs no more, and a resume has the earlier job",
-        ", because the change could not begin: ", dropped->change(), "\n  ",
-        dropped->ended().text()));
+    return absl::FailedPreconditionError(
+        absl::StrCat("run ", run_dir,
+                     goes_on ? " goes on as before"
+                             : " is not running any more, and `satrap resume` has the earlier job",
+                     ", because the change could not begin: ", dropped->change(), "\n  ",
+                     dropped->ended().text()));
   }
   RETURN_IF_ERROR(status.status());
   const auto replicas = [](int32_t number) { return CountText(static_cast<uint64_t>(number)); };

@@ -255,10 +255,11 @@ TEST_F(RunWishesTest, AStopWhileASizeIsDroppedIsToldToWhoScalesAndToWhoStops) {
   is_released_ = false;
   const absl::Status dropped = ScaleRun(dir_, {"embedding_ps.replicas=3"}).status();
   EXPECT_EQ(dropped.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(dropped.message(),
-            "run " + dir_ +
-                " runs no more, and a resume has the earlier job, because the change could not "
-                "begin: embedding_ps.replicas from 1 to 3\n  nn_worker 0: there is no card");
+  EXPECT_EQ(
+      dropped.message(),
+      "run " + dir_ +
+          " is not running any more, and `satrap resume` has the earlier job, because the change "
+          "could not begin: embedding_ps.replicas from 1 to 3\n  nn_worker 0: there is no card");
   is_released_ = true;
   const auto end = StopRun(dir_);
   ASSERT_TRUE(end.ok()) << end.status();

@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 TEST(ToolsProgramTest, OneThatIsNotBuiltIsNamed) {
   const absl::Status status = BecomeToolsProgram();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(status.message(), HasSubstr("/deploy/satrap_tools, which has this command; build "
+  EXPECT_THAT(status.message(), HasSubstr("/deploy/satrap_tools, which is not there; build "
                                           "//deploy:satrap_tools"));
 }
 

@@ -154,8 +154,8 @@ absl::StatusOr<SplitList> CoordinatorEngine::Rep::FixSplits(const FixSplitsReque
   const std::string difference = FirstDifference(first_splits->splits(), request.splits());
   if (!difference.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        MemberName(DATA_LOADER, static_cast<int>(request.loader())), " sees ", difference, " as ",
-        MemberName(DATA_LOADER, static_cast<int>(first_splits->loader())),
+        MemberName(DATA_LOADER, static_cast<int>(request.loader())), " sees ", difference,
+        ", unlike ", MemberName(DATA_LOADER, static_cast<int>(first_splits->loader())),
         ": all loaders must see the same files"));
   }
   if (!splits.has_value()) {
@@ -169,7 +169,7 @@ absl::StatusOr<SplitList> CoordinatorEngine::Rep::FixSplits(const FixSplitsReque
     const std::string reason =
         absl::StrCat("the run cannot go on from ", cut_folder,
                      ": its data, or a field of the job that orders samples (mode, seed, lanes, "
-                     "global_batch_size, data), is another than when the cut was made");
+                     "global_batch_size, data), is not what it was when the cut was made");
     end.EndForGood(EndingOf(Ending::OTHER_DATA, reason));
     return absl::FailedPreconditionError(reason);
   }

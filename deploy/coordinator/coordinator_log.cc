@@ -29,8 +29,9 @@ void CoordinatorEngine::Rep::AppendRunningAndBegin() {
   } else if (known) {
     end.EndByLoss(EndingOf(
         Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
-        absl::StrCat("coordinator: that training begins cannot be written into the run's log: ",
-                     status.message())));
+        absl::StrCat(
+            "coordinator: the beginning of training cannot be written into the run's log: ",
+            status.message())));
   }
   end.FinishAppend();
 }

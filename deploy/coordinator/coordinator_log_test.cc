@@ -201,7 +201,7 @@ TEST_F(CoordinatorLogTest, AJobOfWhichTheLogCannotSayThatItTrainsDoesNotTrain) {
   EXPECT_EQ(state(), RESTARTING);
   EXPECT_EQ(ending().why(), Ending::LOG_NOT_WRITTEN);
   EXPECT_EQ(reason(),
-            "coordinator: that training begins cannot be written into the run's log: no space "
+            "coordinator: the beginning of training cannot be written into the run's log: no space "
             "left");
   disk_.SetHook(nullptr);
   EXPECT_THAT(Running(), IsEmpty());

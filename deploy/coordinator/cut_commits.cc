@@ -74,7 +74,7 @@ absl::Status CutCommits::BeginAppend(const CommitCutRequest& request) {
   MutexLock lock(&state_->mutex);
   if (state_->end.has_ended()) return state_->end.EndedError();
   if (request.leave() && !state_->wishes.stops() && !state_->wishes.scales()) {
-    return absl::InvalidArgumentError("leave: nobody has wished that training ends");
+    return absl::InvalidArgumentError("leave: nobody has asked for the end of training");
   }
   return state_->end.BeginAppend(absl::StrCat(request.cut(), " is committed"));
 }

@@ -169,7 +169,7 @@ TEST_F(CutCommitsTest, WhatIsNoNewerWholeCutOfThisGenerationIsNotCommitted) {
   MakeCut(4);
   CommitCutRequest leave = RequestOf(4);
   leave.set_leave(true);
-  EXPECT_EQ(Commit(leave), "leave: nobody has wished that training ends");
+  EXPECT_EQ(Commit(leave), "leave: nobody has asked for the end of training");
   EXPECT_THAT(Cuts(), ElementsAre("cut_0001_000002"));
   EXPECT_EQ(State(), RUNNING);
 }

@@ -80,11 +80,10 @@ void GenerationEnd::EndBy(Ending how) {
   how.set_before_ready(state_ == STARTING);
   if (!NoRestartCures(how, before_.ended)) return EndByLoss(std::move(how));
   if (RuleOf(how).follows == Follows::kRunEndsIfRepeated) {
-    absl::StrAppend(
-        how.mutable_text(),
-        "\n  the generation before ended by the same before all roles were ready, so no "
-        "restart cures it: ",
-        RuleOf(how).cure);
+    absl::StrAppend(how.mutable_text(),
+                    "\n  the previous generation ended by the same cause, also before all roles "
+                    "were ready, so no restart cures it: ",
+                    RuleOf(how).cure);
   }
   EndForGood(std::move(how));
 }

@@ -302,8 +302,9 @@ TEST_F(LauncherStopTest, AStopThatNobodyTakesIsGivenUpAndTheLossIsNotClaimedToBe
   CommitCut(1, 1, 9);
   const RunEnd end = RunAndSignal(SIGINT);
   EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
-  EXPECT_THAT(end.warnings, ElementsAre("no last cut was asked for within 0.5 s (stop_seconds): "
-                                        "coordinator: the run takes no cut any more"));
+  EXPECT_THAT(end.warnings,
+              ElementsAre("the last cut could not be requested within 0.5 s (stop_seconds): "
+                          "coordinator: the run takes no cut any more"));
   EXPECT_THAT(end.outlook, AllOf(HasSubstr("(cut_0001_000001); at most the work after it is lost"),
                                  Not(HasSubstr("no work is lost"))));
 }

@@ -37,7 +37,7 @@ bool StopRequest::IsLate() const { return begun() && MonotonicMs() >= deadline_m
 
 std::string StopRequest::LateText() const {
   if (!taken_) {
-    return absl::StrCat("no last cut was asked for within ", stop_seconds_,
+    return absl::StrCat("the last cut could not be requested within ", stop_seconds_,
                         " s (stop_seconds): ", waits_for_);
   }
   return absl::StrCat("the run did not stop with a last cut within ", stop_seconds_,

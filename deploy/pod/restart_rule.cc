@@ -62,7 +62,7 @@ absl::StatusOr<int64_t> CoordinatorRestarts::PauseMs(const RoleEnd& end, const s
     // A run that has finished leaves no ending, and its next coordinator says so to whoever asks.
     if (!end.has_left) return after_the_end_.PauseMs(end);
     return absl::FailedPreconditionError(
-        "the run was stopped. A new start of this container goes on");
+        "the run was stopped. To continue it, start this container anew");
   }
   if (cut != cut_) count_.OnCut();
   cut_ = cut;
@@ -73,7 +73,7 @@ absl::StatusOr<int64_t> CoordinatorRestarts::PauseMs(const RoleEnd& end, const s
   if (ExitedWith(end, kExitFailed) && NoRestartCures(end.ending, Ending())) {
     return absl::FailedPreconditionError(
         absl::StrCat("no restart cures it: ", RuleOf(end.ending).cure,
-                     ". A new start of this container goes on"));
+                     ". Then start this container anew to continue the run"));
   }
   const absl::StatusOr<int64_t> pause_ms = count_.AddFailure(end.ending, max_restarts_);
   if (pause_ms.ok()) return pause_ms;

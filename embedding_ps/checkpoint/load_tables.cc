@@ -49,7 +49,7 @@ absl::Status CheckRowCount(const CheckpointManifest& manifest, const SavedTable&
   if (rows == saved.rows()) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(directory, "/manifest: table ", table.config().name(),
                                           " has ", Counted(saved.rows(), "row"),
-                                          ", and its files have ", rows));
+                                          ", but its files have ", rows));
 }
 
 // The number of the model's steps in which the table was not frozen. The step numbers that rows

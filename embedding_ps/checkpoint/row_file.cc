@@ -248,7 +248,7 @@ absl::Status ReadRowFile(
   if (file.crc32c() != saved.crc32c()) {
     return absl::DataLossError(
         absl::StrCat(file.path(), " is intact but belongs to another save: its checksum is ",
-                     file.crc32c(), ", and the manifest has ", saved.crc32c()));
+                     file.crc32c(), ", but the manifest has ", saved.crc32c()));
   }
   return absl::OkStatus();
 }

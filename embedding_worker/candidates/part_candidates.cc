@@ -49,9 +49,10 @@ absl::StatusOr<std::unique_ptr<const CandidateSource>> CandidateSource::Create(c
         "model.candidates.list: needs at least two items to learn from, but has ", list.size()));
   }
   if (config.unique() && static_cast<size_t>(config.count()) > list.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("model.candidates.count: must be at most the ", list.size(),
-                     " items of the list, because they are drawn uniquely, got ", config.count()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model.candidates.count: must be at most ", list.size(),
+        ", the number of items of the list, because `unique` draws no item twice, got ",
+        config.count()));
   }
   auto sampler = NewSampler(config, list);
   if (!sampler.ok()) {

@@ -200,7 +200,8 @@ absl::Status CutEngine::MergeLedgers() {
     const absl::Status status = released.ok() ? ledger_.Merge(*released) : released.status();
     if (!status.ok()) {
       // A restart would meet the same contradiction, so the status code must not lead to a restart.
-      return absl::DataLossError(absl::StrCat("cut ", cut_->outcome.name, ": what nn_worker ", rank,
+      return absl::DataLossError(absl::StrCat("cut ", cut_->outcome.name,
+                                              ": the ledger cannot take what nn_worker ", rank,
                                               " has trained: ", status.message()));
     }
   }
@@ -387,14 +388,14 @@ void CutEngine::OnRemoved(absl::Status) {
   if (cut_->plan.last) {
     return End(absl::FailedPreconditionError(
         absl::StrCat("the last cut of the run, ", cut_->outcome.name, ", could not be written: ",
-                     cut_->outcome.cause, ". Mend that, and go on with `satrap resume`")));
+                     cut_->outcome.cause, ". Remove the cause, then go on with `satrap resume`")));
   }
   if (abandoned_in_a_row_ >= kMostAbandonedInARow &&
       last_abandoned_us_ - first_abandoned_us_ >= kLeastAbandonedUs) {
     return End(absl::FailedPreconditionError(
         absl::StrCat(abandoned_in_a_row_, " cuts in a row could not be written; the last of them, ",
                      cut_->outcome.name, ": ", cut_->outcome.cause,
-                     ". Mend that, and go on with `satrap resume`")));
+                     ". Remove the cause, then go on with `satrap resume`")));
   }
   End(std::move(cut_->outcome));
 }

@@ -95,7 +95,7 @@ TEST_F(CutEngineAbandonTest, TheThirdInARowThatIsAbandonedIsAnErrorThatNamesTheC
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(status.message(),
             "3 cuts in a row could not be written; the last of them, cut_0003_000003: "
-            "embedding_ps 1: disk full. Mend that, and go on with `satrap resume`");
+            "embedding_ps 1: disk full. Remove the cause, then go on with `satrap resume`");
 }
 
 TEST_F(CutEngineAbandonTest, ManyWithinSecondsAreNoErrorYet) {

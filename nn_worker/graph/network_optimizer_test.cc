@@ -385,12 +385,14 @@ TEST(NetworkOptimizerTest, TellsWhoseStateASaveHolds) {
   EXPECT_TRUE(takes_state(&sgd, &adam)) << "it has none";
   EXPECT_FALSE(takes_state(&inside, &outside));
   EXPECT_FALSE(adam->StartFrom("damaged", WarmStartConfig(), 1).ok());
-  EXPECT_EQ(amsgrad->Load(adam->Save(), Network::LoadScope::kAll).message(),
-            "dense checkpoint holds the state of adam, this job's dense_optimizer needs that of "
-            "amsgrad");
-  EXPECT_EQ(sgd->Load(adam->Save(), Network::LoadScope::kAll).message(),
-            "dense checkpoint holds the state of adam, this job's dense_optimizer needs that of "
-            "no optimizer");
+  EXPECT_EQ(
+      amsgrad->Load(adam->Save(), Network::LoadScope::kAll).message(),
+      "dense checkpoint holds the state of adam, but this job's dense_optimizer needs that of "
+      "amsgrad");
+  EXPECT_EQ(
+      sgd->Load(adam->Save(), Network::LoadScope::kAll).message(),
+      "dense checkpoint holds the state of adam, but this job's dense_optimizer needs that of "
+      "no optimizer");
 }
 
 }  // namespace

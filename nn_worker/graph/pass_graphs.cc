@@ -19,8 +19,8 @@ void PassGraphs::Refuse(const absl::Status& error) {
   if (on_refusal_ == nullptr) return;
   on_refusal_(absl::Status(
       error.code(),
-      absl::StrCat("the device refuses to capture a training pass, so each kernel is "
-                   "enqueued from now on, which takes the host longer: ",
+      absl::StrCat("the device refuses to capture a training pass, so from now on each kernel is "
+                   "enqueued by itself, which takes the host longer: ",
                    error.message(), "; nn_worker.graph_capture=false does so from the start")));
 }
 

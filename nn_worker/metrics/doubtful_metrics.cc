@@ -92,7 +92,7 @@ std::string LikelyCause(const JobConfig& job, const MetricValues& values, bool c
   const std::vector<std::string> with_values = FeaturesWithValues(job.data());
   if (!with_values.empty() && values.normalised_entropy() > kHugeEntropy) {
     return absl::StrCat("large values beside the ids of ", NamesOf(with_values),
-                        ", which rows are multiplied by as they are: scale them in the data");
+                        ", by which rows are multiplied as they are: scale them in the data");
   }
   if (calibration_is_off || values.normalised_entropy() > kMostEntropy) {
     return "the learning rates are too high, or it was trained for too many epochs";

@@ -51,9 +51,10 @@ absl::Status ExchangeEntries(Collective* collective, Owner owner, SortedBlocks<E
     for (size_t rank = 0; rank < from_ranks.size(); ++rank) {
       const std::string& bytes = from_ranks[rank];
       if (bytes.size() % sizeof(Entry) != 0) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "evaluation: nn_worker ", rank, " sent ", bytes.size(),
-            " bytes of samples, which is no multiple of the ", sizeof(Entry), " of one"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("evaluation: nn_worker ", rank, " sent ", bytes.size(),
+                         " bytes of samples, which is not a multiple of the ", sizeof(Entry),
+                         " bytes of a sample"));
       }
       for (size_t at = 0; at < bytes.size(); at += sizeof(Entry)) {
         Entry entry;

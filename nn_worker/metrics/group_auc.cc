@@ -84,9 +84,9 @@ absl::Status GroupAuc::AddUpRanks(Collective* collective) {
       if (static_cast<int>(rank) == collective->rank()) continue;  // has its own already
       const std::string& bytes = from_ranks[rank];
       if (bytes.size() % sizeof(double) != 0) {
-        return absl::InvalidArgumentError(absl::StrCat("evaluation: nn_worker ", rank, " sent ",
-                                                       bytes.size(),
-                                                       " bytes of a GAUC, which are no doubles"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("evaluation: nn_worker ", rank, " sent ", bytes.size(),
+                         " bytes of a GAUC, which is not a whole number of doubles"));
       }
       for (size_t at = 0; at < bytes.size(); at += sizeof(double)) {
         double term;

@@ -69,8 +69,8 @@ absl::Status ReadTables(const PartLayout& layout, const PartInput& input, PartVi
     const TableRows& rows = input.header.tables(sent++);
     if (rows.table() != table.id || rows.row_values() != table.row_values) {
       return absl::InvalidArgumentError(
-          absl::StrCat("tables: table ", rows.table(), " of ", rows.row_values(),
-                       " values a row in place of ", table.name, " with ", table.row_values));
+          absl::StrCat("tables: table ", rows.table(), " with ", rows.row_values(),
+                       " values a row came instead of ", table.name, " with ", table.row_values));
     }
     view->tables[t].num_rows = rows.num_rows();
     ASSIGN_OR_RETURN(view->tables[t].values,
@@ -126,9 +126,10 @@ absl::Status ReadCandidates(const PartLayout& layout, const PartInput& input, Pa
   const bool expected =
       layout.candidate_feature >= 0 && input.header.part().id().stream() == TRAIN_STREAM;
   if (input.header.has_candidates() != expected) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "candidates: ", expected ? "absent from" : "present in", " a part of ",
-        Stream_Name(input.header.part().id().stream()), expected ? "" : " or of a job without"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("candidates: ", expected ? "absent from" : "present in", " a part of ",
+                     Stream_Name(input.header.part().id().stream()),
+                     expected ? "" : ", or although the job has none"));
   }
   if (!expected) return absl::OkStatus();
   const CandidateRows& rows = input.header.candidates();

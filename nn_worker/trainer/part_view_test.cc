@@ -162,7 +162,7 @@ TEST_F(CandidatePartViewTest, WhatDoesNotFitIsRefusedByName) {
   EXPECT_EQ(ErrorAfter([](Header* header) {
               header->mutable_part()->mutable_id()->set_stream(VALID_STREAM);
             }),
-            "candidates: present in a part of VALID_STREAM or of a job without");
+            "candidates: present in a part of VALID_STREAM, or although the job has none");
   EXPECT_EQ(ErrorAfter([](Header* header) { header->mutable_candidates()->set_num_candidates(4); }),
             "candidates.num_candidates: 4, at most 3");
   EXPECT_THAT(

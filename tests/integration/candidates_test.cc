@@ -190,8 +190,8 @@ TEST_F(CandidatesTest, AListThatDoesNotServeEndsTheRunWithItsReason) {
   const std::string job = WriteRetrievalJob(kSampled);
   const CommandEnd many = RunTraining(job, "many", {"model.candidates.count=51"});
   EXPECT_NE(many.exit_code, 0);
-  EXPECT_THAT(many.err, HasSubstr("model.candidates.count: must be at most the 50 items of the "
-                                  "list, because they are drawn uniquely, got 51"));
+  EXPECT_THAT(many.err, HasSubstr("model.candidates.count: must be at most 50, the number of items "
+                                  "of the list, because `unique` draws no item twice, got 51"));
   WriteFile("twice.txt", "i1\ni1\n");
   const CommandEnd twice = RunTraining(job, "twice", {"model.candidates.list=twice.txt"});
   EXPECT_NE(twice.exit_code, 0);

@@ -255,7 +255,7 @@ TEST_F(RestartTest, AProgramWithoutKernelsRefusesAJobOnADevice) {
   StartRun();
   const CommandEnd end = WaitFor(run_.at("nn_worker_0"), kSecondsToEnd);
   EXPECT_NE(end.exit_code, 0);
-  EXPECT_THAT(end.err, HasSubstr("nn_worker.device is HOST, and this program is for CPU alone: run "
+  EXPECT_THAT(end.err, HasSubstr("nn_worker.device is HOST, but this program is for CPU alone: run "
                                  "nn_worker_host in place of nn_worker"));
   run_.erase("nn_worker_0");
   KillRunExcept("");

@@ -401,7 +401,7 @@ TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {
   EXPECT_THAT(stopped.err, HasSubstr("no work is lost; `satrap resume "));
   EXPECT_TRUE(RoleProcesses(Path("run")).empty());
   const CommandEnd ended = Satrap({"status", Path("run")});
-  EXPECT_THAT(ended.out, HasSubstr("does not run: it was stopped"));
+  EXPECT_THAT(ended.out, HasSubstr("is not running: it was stopped"));
   EXPECT_THAT(ended.out, HasSubstr("`satrap resume " + Path("run") + "` goes on from step "));
 }
 

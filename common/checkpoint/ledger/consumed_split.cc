@@ -151,7 +151,7 @@ std::string ConsumedSplit::RefusalOfEnd(const ProvenanceRange& end) const {
   if (has_end()) return "the split's end was consumed before";
   if (!is_topic_) {
     if (end.split_rows() >= rows_) return "";
-    return absl::StrCat("it names ", Counted(end.split_rows(), "record"), ", and ", rows_,
+    return absl::StrCat("it names ", Counted(end.split_rows(), "record"), ", but ", rows_,
                         rows_ == 1 ? " was" : " were", " consumed");
   }
   const bool leaves_done = !done_blocks_.empty() && (done_blocks_.first() < end.block() ||
@@ -160,7 +160,7 @@ std::string ConsumedSplit::RefusalOfEnd(const ProvenanceRange& end) const {
                                                 blocks_.rbegin()->second.end > end.block_end());
   if (!leaves_done && !leaves_open) return "";
   return absl::StrCat("it names the offsets ", TextOf({end.block(), end.block_end()}),
-                      ", and others were consumed");
+                      ", but other offsets were consumed");
 }
 
 std::string ConsumedSplit::RefusalOfBlock(const ProvenanceRange& range) const {
@@ -181,13 +181,14 @@ std::string ConsumedSplit::RefusalOfBlock(const ProvenanceRange& range) const {
   const Block& block = next->second;
   if (block.size != SizeOf(range)) {
     return absl::StrCat("the block has ", Counted(SizeOf(range), is_topic_ ? "slot" : "record"),
-                        ", and ", block.size, " by an earlier range");
+                        ", but ", block.size, " according to an earlier range");
   }
   if (Overlaps(RangeOf(range), block.consumed)) return "trained twice";
   if (block.last_message.has_value() && range.has_last_offset() &&
       block.last_message->offset == range.last_offset() &&
       block.last_message->hash != range.last_hash()) {
-    return absl::StrCat("the message at offset ", range.last_offset(), " was another one before");
+    return absl::StrCat("the message at offset ", range.last_offset(),
+                        " differs from the earlier one at that offset");
   }
   return "";
 }

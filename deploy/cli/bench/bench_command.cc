@@ -221,7 +221,7 @@ int BenchCommand(const CommandCall& call) {
     if (name == program) return PrintError(ExecBenchmark(path, rest.args));
   }
   return PrintError(
-      absl::NotFoundError(absl::StrCat("there is no benchmark '", name, "', but ",
+      absl::NotFoundError(absl::StrCat("there is no benchmark '", name, "'; there are ",
                                        absl::StrJoin(names, ", "), DidYouMean(name, names))));
 }
 

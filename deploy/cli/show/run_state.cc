@@ -160,13 +160,11 @@ absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now
                         report.ok() ? *report : ResultText(*progress.result), history, logs);
   }
   const auto failure = ReadFile(run_dir + "/failure.txt", DiskFileSystem());
-  std::string text =
-      failure.ok()
-          ? absl::StrCat("run ", run_dir, " has failed: ", *failure)
-          : absl::StrCat(
-                "run ", run_dir,
-                " does not run: it was stopped, interrupted or killed before its end, or failed "
-                "where failure.txt could not be written\n");
+  std::string text = failure.ok() ? absl::StrCat("run ", run_dir, " has failed: ", *failure)
+                                  : absl::StrCat("run ", run_dir,
+                                                 " is not running: it was stopped, interrupted or "
+                                                 "killed before its end, or it failed and "
+                                                 "failure.txt could not be written\n");
   absl::StrAppend(&text, history);
   if (failure.ok() && AdviceOf(run_dir, *failure) == Ending::RESUME_FROM_ANOTHER_CUT) {
     absl::StrAppend(&text, "`satrap checkpoint list ", run_dir, "` lists the cuts to go on from\n");

@@ -28,7 +28,7 @@ absl::Status CheckFile(const std::string& path, uint64_t bytes, FileSystem* file
   if (!file.ok()) return NotWhole(file.status());
   if ((*file)->size_bytes() == bytes) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(path, " has ", (*file)->size_bytes(),
-                                          " bytes, and the cut's manifest says ", bytes));
+                                          " bytes, but the cut's manifest says ", bytes));
 }
 
 std::set<std::string> CommittedCuts(const RunLog& log) {
@@ -48,7 +48,7 @@ absl::StatusOr<CutEntry> CutFolders::Check(const std::string& name) const {
   }
   const std::string folder = absl::StrCat(Dir(), "/", name);
   const absl::Status another_generation = absl::FailedPreconditionError(absl::StrCat(
-      "the cut in ", folder, " is of another generation, the coordinator's is ", generation_));
+      "the cut in ", folder, " is not of the coordinator's generation, ", generation_));
   if (id->generation != generation_) return another_generation;
   uint32_t manifest_crc32c = 0;
   const auto manifest = ReadManifest(folder, file_system_, &manifest_crc32c);

@@ -52,9 +52,9 @@ absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
       log.restarts_without_cut() < job.max_restarts()) {
     return absl::OkStatus();
   }
-  std::string message = absl::StrCat("the run may restart ",
-                                     Counted(static_cast<uint64_t>(job.max_restarts()), "time"),
-                                     " without a cut between (max_restarts), and has done so");
+  std::string message = absl::StrCat(
+      "the run has restarted ", Counted(static_cast<uint64_t>(job.max_restarts()), "time"),
+      " without a cut between, and may not restart more often (max_restarts)");
   const std::string causes = RecentCauses(log);
   if (!causes.empty()) absl::StrAppend(&message, ": ", causes);
   return absl::FailedPreconditionError(

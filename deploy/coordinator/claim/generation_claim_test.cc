@@ -304,7 +304,7 @@ TEST_F(GenerationClaimTest, AResumeWithAnotherMetricJudgesAnewUntilACutOfItsOwn)
   for (const auto& claimed : {Resume(), Claim("x")}) {
     ASSERT_TRUE(claimed.ok()) << claimed.status();
     EXPECT_FALSE(claimed->position.has_best());
-    EXPECT_THAT(claimed->judged_anew, HasSubstr("LOGLOSS from now on, and were by AUC"));
+    EXPECT_THAT(claimed->judged_anew, HasSubstr("LOGLOSS from now on, but were judged by AUC"));
   }
   manifest = ManifestOf(4, 1);
   manifest.mutable_position()->mutable_best()->set_cut("cut_0004_000001");

@@ -94,8 +94,8 @@ std::string BeginFrom(const JobConfig& job_of_cut, const JobConfig& job, RunPosi
     anew.clear_stopped_early();
   }
   *position = std::move(anew);
-  return absl::StrCat("validations are judged by ", now, " from now on, and were by ", before,
-                      " at the cut of step ", position->step(),
+  return absl::StrCat("validations are judged by ", now, " from now on, but were judged by ",
+                      before, " at the cut of step ", position->step(),
                       ": the best validation and patience begin anew");
 }
 
@@ -117,8 +117,8 @@ absl::Status CheckTrainingEnd(const JobConfig& before, const JobConfig& job,
   return absl::InvalidArgumentError(absl::StrCat(
       "training is over in the cut that the run goes on from, at step ", position.step(),
       why.empty() ? "" : ": ", why,
-      ". Change epochs, max_steps and evaluation.patience so that training goes on, or "
-      "none of them, and only the test pass is done"));
+      ". Change epochs, max_steps or evaluation.patience so that training goes on; or change "
+      "none of them, so that only the test pass is done"));
 }
 
 absl::Status CheckScaleKeepsTraining(const JobConfig& before, const JobConfig& job, uint32_t epoch,

@@ -91,7 +91,7 @@ TEST(StartPosition, ValuesOfAnotherMetricOrTaskAreNotComparedWith) {
   for (const JobConfig& job : {JudgedBy(LOGLOSS), JudgedBy(AUC, "rating")}) {
     RunPosition position = JudgedAt40();
     const std::string told = BeginFrom(JudgedBy(AUC, "ctr"), job, &position);
-    EXPECT_THAT(told, HasSubstr("and were by AUC of task 'ctr' at the cut of step 40"));
+    EXPECT_THAT(told, HasSubstr("but were judged by AUC of task 'ctr' at the cut of step 40"));
     EXPECT_THAT(told, HasSubstr("begin anew"));
     EXPECT_FALSE(position.has_best());
     EXPECT_EQ(position.validations_without_best(), 0u);

@@ -94,7 +94,7 @@ std::string FirstDifference(const SplitList& a, const SplitList& b) {
       const FileIdentity& mine = ours.files(f);
       const FileIdentity& other = theirs.files(f);
       if (mine.path() != other.path()) {
-        return absl::StrCat("the file ", other.path(), " in the place of ", mine.path());
+        return absl::StrCat("the file ", other.path(), " instead of ", mine.path());
       }
       if (mine.bytes() != other.bytes()) {
         return absl::StrCat(other.bytes(), " bytes in ", other.path(), ", not ", mine.bytes());

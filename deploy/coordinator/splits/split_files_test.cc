@@ -78,7 +78,7 @@ TEST_F(SplitFilesTest, ADamagedListIsNamed) {
 
 TEST(FirstDifference, NamesTheFile) {
   EXPECT_EQ(FirstDifference(ListOf("a", 1), ListOf("a", 1)), "");
-  EXPECT_EQ(FirstDifference(ListOf("a", 1), ListOf("b", 1)), "the file b in the place of a");
+  EXPECT_EQ(FirstDifference(ListOf("a", 1), ListOf("b", 1)), "the file b instead of a");
   EXPECT_EQ(FirstDifference(ListOf("a", 1), ListOf("a", 2)), "2 bytes in a, not 1");
   EXPECT_EQ(FirstDifference(ListOf("a", 1, 1), ListOf("a", 1, 2)), "another content of a");
   SplitList two = ListOf("a", 1);

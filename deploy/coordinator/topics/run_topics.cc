@@ -200,7 +200,7 @@ void RunTopics::TakePartitions(const absl::StatusOr<StreamTopics>& added) {
     *entry.add_topics() = *added;
     status = host_->AppendTopics(entry);
   }
-  WarnOnce("cannot take new partitions in now: ", status, &look_trouble_);
+  WarnOnce("new partitions cannot be added to the run for now: ", status, &look_trouble_);
   if (grows && !takes_them) WarnOfLeftOut(*added);
   MutexLock lock(&mutex_);
   looks_ = false;
@@ -223,8 +223,8 @@ void RunTopics::FollowCut(const std::string& cut) {
   const absl::Status followed =
       manifest.ok() ? Follow(manifest->position(), manifest->ledger()) : manifest.status();
   if (followed.ok() || !options_.warn) return;
-  options_.warn(absl::StrCat("the offsets of the consumer group do not follow ", cut, ": ",
-                             followed.message()));
+  options_.warn(absl::StrCat("the offsets of the consumer group could not be set to those of ", cut,
+                             ": ", followed.message()));
 }
 
 absl::Status RunTopics::Follow(const RunPosition& position, const LedgerState& state) {

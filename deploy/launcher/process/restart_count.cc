@@ -20,10 +20,10 @@ absl::StatusOr<int64_t> RestartCount::AddFailure(const Ending& end, int max_rest
   // decides, because the first may be an echo of an end elsewhere.
   repeated_ = IsRepeated(end, before) && NoRestartCures(end, before);
   if (repeated_) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "\n  the generation before ended by the same before all roles were ready, so no restart "
-        "cures it: ",
-        RuleOf(end).cure));
+    return absl::FailedPreconditionError(
+        absl::StrCat("\n  the previous generation ended by the same cause, also before all roles "
+                     "were ready, so no restart cures it: ",
+                     RuleOf(end).cure));
   }
   if (since_cut_ >= max_restarts) {
     if (since_cut_ == 0) return absl::FailedPreconditionError("");

@@ -153,7 +153,7 @@ TEST(BackendFactoryTest, AProgramWithoutCudaNamesTheOneWithIt) {
   const auto made = Make(OnDevice(NnWorkerConfig::CUDA), Scratch(), &pool);
   EXPECT_EQ(made.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(made.status().message(),
-            "nn_worker.device is CUDA, and this program is for CPU and HOST: run nn_worker_cuda in "
+            "nn_worker.device is CUDA, but this program is for CPU and HOST: run nn_worker_cuda in "
             "place of nn_worker_host; ./satrap builds it after ./setup cuda");
 }
 
@@ -161,7 +161,7 @@ TEST(BackendFactoryTest, AProgramWithoutCudaHasNoNccl) {
   const absl::Status status = NewDeviceReduction({}, nullptr, [] { return false; }).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(status.message(),
-            "NCCL works on GPUs only, and this program is for CPU and HOST: run nn_worker_cuda");
+            "NCCL works on GPUs only, but this program is for CPU and HOST: run nn_worker_cuda");
   EXPECT_EQ(CheckDeviceReduction(), status);
 }
 

@@ -17,7 +17,7 @@ absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int card) {
   if (config.device() != NnWorkerConfig::CUDA) {
     return absl::FailedPreconditionError(absl::StrCat(
         "nn_worker.device is ", NnWorkerConfig::Device_Name(config.device()),
-        ", and this program is for CUDA: run nn_worker_host in place of nn_worker_cuda"));
+        ", but this program is for CUDA: run nn_worker_host in place of nn_worker_cuda"));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Device> device, NewCudaDevice(card));
   // The library is required: a rank without it would be many times slower than the others, and they

@@ -19,7 +19,7 @@ bool ProgramHasCards() { return false; }
 absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int /*card*/) {
   if (config.device() == NnWorkerConfig::CUDA) {
     return absl::FailedPreconditionError(
-        "nn_worker.device is CUDA, and this program is for CPU and HOST: run nn_worker_cuda in "
+        "nn_worker.device is CUDA, but this program is for CPU and HOST: run nn_worker_cuda in "
         "place of nn_worker_host; ./satrap builds it after ./setup cuda");
   }
   CHECK(config.device() == NnWorkerConfig::HOST) << NnWorkerConfig::Device_Name(config.device());
@@ -32,7 +32,7 @@ absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int /*card*
 
 absl::Status CheckDeviceReduction() {
   return absl::UnimplementedError(
-      "NCCL works on GPUs only, and this program is for CPU and HOST: run nn_worker_cuda");
+      "NCCL works on GPUs only, but this program is for CPU and HOST: run nn_worker_cuda");
 }
 
 absl::StatusOr<std::unique_ptr<DeviceReduction>> NewDeviceReduction(
