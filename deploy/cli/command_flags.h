@@ -21,7 +21,7 @@ struct NoFlags {
   std::vector<Flag> Table() { return {}; }
 };
 
-// The flags of commands that run a job; `evaluate` has no others.
+// The flags of commands that run a job. `evaluate` has only these.
 struct RunFlags {
   std::vector<std::string> sets;  // path=value, in order
   std::string report;             // a file
@@ -127,8 +127,8 @@ struct CutsFlags {
   std::vector<Flag> Table();
 };
 
-// What is wrong with an override of a field that a command sets itself, as a text that directly
-// follows the override; "" for other fields.
+// If a command itself sets the field that `set` overrides: the error message, to be appended
+// directly to the text of the override. "" for other fields.
 std::string ProblemOfSet(absl::string_view set, bool takes_run_dir);
 
 }  // namespace satrap

@@ -1,6 +1,6 @@
-// Benchmarks of whole runs that take cuts: how soon a run goes on after a death, and what cuts
-// cost. Each takes its flags from the call (command_flags.h), prints one JSON line and returns the
-// exit code.
+// Benchmarks of whole runs that take cuts: how soon a run trains again after a process has died,
+// and what cuts cost. Each takes its flags from the call (command_flags.h), prints one JSON line
+// and returns the exit code.
 //
 // REQUIRES: the main thread; no gRPC has been used in this process yet
 

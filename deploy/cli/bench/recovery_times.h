@@ -32,16 +32,17 @@ enum RecoveryPhase : size_t {
   kNumRecoveryPhases,
 };
 
-// "death seen", "processes ended", ...: what the time of each phase was spent on.
+// "death seen", "processes ended", ...: the names of the phases.
 extern const std::array<const char*, kNumRecoveryPhases> kRecoveryPhaseNames;
 
-// The milliseconds of each phase, from the end of the one before; the first phase begins with the
-// death. A phase that ended before the one before it did took 0. Their sum is the recovery.
+// The duration of each phase in milliseconds, from the end of the previous phase; the first phase
+// begins with the death. A phase that ended before the previous one did has the duration 0. The sum
+// is the duration of the recovery.
 using RecoveryTimes = std::array<int64_t, kNumRecoveryPhases>;
 
-// `logs` are the logs of all processes, as role and file content; `generation` is the one after the
-// death at `death_unix_ms`, and `restart` is what the launcher says about its beginning. NOT_FOUND
-// names a moment that the logs lack.
+// `logs` holds the role and the log file's content of each process. `generation` is the one that
+// follows the death at `death_unix_ms`, and `restart` holds the times that the launcher measured
+// when it started that generation. NOT_FOUND names a moment that the logs do not show.
 absl::StatusOr<RecoveryTimes> ReadRecoveryTimes(
     const std::vector<std::pair<Role, std::string>>& logs, uint64_t generation,
     int64_t death_unix_ms, const RestartTimes& restart);

@@ -25,7 +25,7 @@ class ThroughputMeter {
   // Takes the status at `now_seconds` of a monotonic clock. False once enough has been measured.
   bool Add(const StatusAnswer& status, double now_seconds);
 
-  // Windows are as the rank reports them, about one a second.
+  // The rank reports about one window a second.
   size_t num_windows() const { return rates_.size(); }
   double MedianRate() const;  // samples a second; 0 without windows
   double MeanRate() const;    // all samples divided by the whole time

@@ -1,4 +1,4 @@
-// The saved cuts of a run, as the command line shows and checks them.
+// Shows and checks the saved cuts of a run for the command line.
 //
 // Thread-safe: functions of their arguments and of the files.
 
@@ -19,13 +19,13 @@
 namespace satrap {
 
 // A table of the cuts in RUN/checkpoints, the oldest first: name, generation, step, bytes, age at
-// `now_unix_ms`, marks (best, latest, last); and the folders that no entry of the log commits. A
-// cut that is not there as it was committed is marked with what is wrong (cut_check.h), and so is a
-// missing cut that should be there. DATA_LOSS as RunLog::Open.
+// `now_unix_ms`, marks (best, latest, last); then the folders that no entry of the log commits. A
+// cut that is damaged, or missing although it should exist, is marked with what is wrong
+// (cut_check.h). DATA_LOSS as RunLog::Open.
 absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_unix_ms);
 
-// What a cut holds, as text; every line ends with a line feed. `job`, if not null, adds segments
-// and optimizers of the tables.
+// Describes the contents of a cut; every line ends with a line feed. With `job`, if it is not null,
+// the text includes the segments and optimizers of the tables.
 std::string DescribeCut(const std::string& folder, const CheckpointManifest& manifest,
                         const JobConfig* job);
 
