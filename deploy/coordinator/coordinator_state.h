@@ -1,5 +1,6 @@
-// What a coordinator knows of its generation and changes while it serves it. A base of
-// CoordinatorEngine::Rep (coordinator_rep.h), which adds what is made from the claimed generation.
+// What a coordinator knows about its generation and changes while it serves. This is a base class
+// of CoordinatorEngine::Rep (coordinator_rep.h), which adds what is made from the claimed
+// generation.
 //
 // Everything is guarded by `mutex`.
 

@@ -1,4 +1,4 @@
-// What the coordinator's engine does about topics, with a cluster in memory.
+// How the coordinator's engine treats topics, with a cluster in memory.
 
 #include <algorithm>
 #include <string>
@@ -51,7 +51,7 @@ TEST_F(CoordinatorTopicsTest, ADeathAfterTheEntryKeepsTheOffsetsThoughLatestHasM
   kafka()->mutable_start()->set_at(KafkaStart::LATEST);
   kafka()->mutable_end()->set_at(KafkaEnd::AT_START);
   BeginAnew();
-  // The loader never gets the answer, and the coordinator dies right after the link.
+  // The coordinator appends the entry, but dies before the loader gets the answer.
   engine_->Handle(kFixSplits, rpc::MessageOf(FixOf(0)), [](absl::StatusOr<rpc::Message>) {});
   RunAll();
   Begin("the coordinator was killed");
@@ -108,7 +108,7 @@ TEST_F(CoordinatorTopicsTest, NewPartitionsAreWrittenThenDealtToTheLoaderWithThe
   BeatFor(kLookUs);
   ASSERT_EQ(TopicsEntries().size(), 2u);
   EXPECT_THAT(StartsOf(TopicsEntries()[1]), ElementsAre(4, 0));
-  // Loader 0 already has two partitions.
+  // Loader 0 already has two partitions, so loader 1 gets the first new one.
   EXPECT_THAT(DealtTo(0, 3), ElementsAre("3->1", "4->0"));
   EXPECT_THAT(warnings_, IsEmpty());
 }

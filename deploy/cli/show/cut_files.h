@@ -30,20 +30,21 @@ std::string DescribeCut(const std::string& folder, const CheckpointManifest& man
                         const JobConfig* job);
 
 // Reads every file that the manifest of the cut in `folder` names, and pins the cut meanwhile.
-// Returns a line that says how many and how much. NOT_FOUND if there is no manifest, or it
-// disappears. DATA_LOSS with a line for each file that is missing, or has another size or checksum
-// than when it was written, and one if the cut is not the one that `log`, if given, commits under
-// the folder's name. FAILED_PRECONDITION if the log commits no cut of that name.
+// Returns a line with the number of files and bytes. NOT_FOUND if there is no manifest, or the cut
+// disappears meanwhile. DATA_LOSS with a line for each file that is missing or does not have the
+// size and checksum that it was written with, and with a line if the cut is not the one that `log`,
+// if given, commits under the folder's name. FAILED_PRECONDITION if the log commits no cut of that
+// name.
 absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* file_system,
                                       const RunLog* log = nullptr);
 
-// The committed cut of the run that a user means by `typed` (NameOfCut in
-// common/checkpoint/cut_identity.h). NOT_FOUND if the run has no such cut, DATA_LOSS if it is not
-// there as it was committed. The message is one line.
+// The committed cut that a user refers to by `typed` (NameOfCut in
+// common/checkpoint/cut_identity.h). NOT_FOUND if the run has no such cut, DATA_LOSS if the cut is
+// missing or not as it was committed. The message is one line.
 absl::StatusOr<CutEntry> FindCutOfRun(const std::string& run_dir, const std::string& typed);
 
-// The folder of a cut that a user names: a cut's own folder, or a link to it, or a run's folder,
-// which means the run's newest cut. NOT_FOUND if it is none of these.
+// The folder of a cut that a user names. `typed` is a cut's own folder, a link to one, or a run's
+// folder, which stands for the run's newest cut. NOT_FOUND if it is none of these.
 absl::StatusOr<std::string> FindCutFolder(const std::string& typed);
 
 }  // namespace satrap
