@@ -113,8 +113,9 @@ class CoordinatorEngine final : public rpc::Handler {
   // FixSplits    INVALID_ARGUMENT if loaders list different files. FAILED_PRECONDITION, and the run
   //              fails, if the files give the cut's samples another order, or the topics cannot be
   //              read. UNAVAILABLE: the same loader has asked again.
-  // LeaseSplit   hands out, in order and each once, the splits of an epoch that are not done according
-  //              to the cut's ledger. INVALID_ARGUMENT if loaders disagree on the number of splits.
+  // LeaseSplit   hands out, in order and each once, the splits of an epoch that are not done
+  //              according to the cut's ledger. INVALID_ARGUMENT if loaders disagree on the number
+  //              of splits.
   // CommitCut    FAILED_PRECONDITION: not RUNNING, or the cut is from another generation, or is not
   //              newer than a committed one. INVALID_ARGUMENT: not the name of a cut, or a cut to
   //              leave although nobody has wished that. After an error, and if the answer says
@@ -123,10 +124,10 @@ class CoordinatorEngine final : public rpc::Handler {
   // StoreGet     always succeeds.
   // Finish       OK once FINISHED is in the run's log. Also OK, without effect, once the generation
   //              has ended otherwise.
-  // Fail         does nothing once the generation has ended. While an entry is being appended, which
-  //              may make a restart possible, answers RESTARTING instead of FAILED.
-  // Wish         FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. Also INVALID_ARGUMENT: a SCALE
-  //              whose epochs or max_steps would end training.
+  // Fail         does nothing once the generation has ended. While an entry is being appended,
+  //              which may make a restart possible, answers RESTARTING instead of FAILED.
+  // Wish         FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. A SCALE whose epochs or
+  //              max_steps would end training is also INVALID_ARGUMENT.
   // Status       FAILED_PRECONDITION if it asks for another run.
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 

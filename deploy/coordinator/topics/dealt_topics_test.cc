@@ -124,7 +124,7 @@ TEST(DealtTopicsTest, CountsOfLoadersAreAddedAndTheLeastWatermarkIsTheRuns) {
 
 class ConsumedOffsetsTest : public testing::Test {
  protected:
-  // Consumes a whole block that has one record for each message.
+  // Adds to the ledger a whole block in which each message has one record.
   void Consume(uint32_t split, uint64_t first, uint64_t end, uint32_t epoch = 0) {
     ProvenanceRange range;
     range.set_split(split);
