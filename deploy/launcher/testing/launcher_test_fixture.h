@@ -33,7 +33,7 @@ class LauncherTest : public ::testing::Test {
   void SetStatus(const std::string& status, const std::string& name = "status");
   // Appends an entry, in text format, to the run's log.
   void AppendToLog(const std::string& entry_text);
-  // Makes a cut with a folder of its own, and its entry in the log.
+  // Makes a folder with a cut, and appends its entry to the log.
   void CommitCut(uint64_t generation, uint64_t number, uint64_t step);
   // Appends an entry for a generation with the test's job to the log.
   void AppendGeneration(uint64_t number);
