@@ -80,7 +80,7 @@ class FileBlockReader final : public BlockReader {
     return {ParseResult::kBad, too_long_.c_str()};
   }
 
-  // Reads to the end of the block that `position_` lies in; false at the end of the split.
+  // Reads to the end of the block that contains `position_`; false at the end of the split.
   absl::StatusOr<bool> ReadBlock(RecordBlock* records) {
     const uint64_t end = (position_ / options_.block_rows + 1) * options_.block_rows;
     LineReader::Line line;

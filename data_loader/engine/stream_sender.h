@@ -5,8 +5,10 @@
 //     WorkerOfPart. In an unordered one it is the worker with the fewest open parts, that is, parts
 //     sent to it that it has not accepted yet. A worker whose queue is full does not answer, so it
 //     has at most its share of the open parts, max_open_parts / workers rounded up, and the other
-//     workers receive all other parts. The stream stops only while full workers have all open parts.
-//   - In an ordered stream the next part of a (lane, part) is sent when the previous one was accepted.
+//     workers receive all other parts. The stream stops only while full workers have all open
+//     parts.
+//   - In an ordered stream the next part of a (lane, part) is sent when the previous one was
+//     accepted.
 //   - When every part of an epoch was accepted, each worker gets a PutBatch without a part, which
 //     ends the epoch. When all workers have answered it, the next epoch begins.
 //
