@@ -1,5 +1,4 @@
-// Helpers for tests of loaders that read topics: a job, topics in memory, and a loader that reads
-// all lanes.
+// Helpers for tests of loaders of topics: a job, in-memory topics, and a loader with all lanes.
 
 #ifndef SATRAP_DATA_LOADER_TOPIC_LOADER_TESTING_H_
 #define SATRAP_DATA_LOADER_TOPIC_LOADER_TESTING_H_

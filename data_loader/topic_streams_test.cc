@@ -1,5 +1,4 @@
-// What a loader of topics sends: blocks and batches that are closed after a time, lanes that read
-// partitions in turns, dead letters, added partitions.
+// How a loader of topics closes blocks and batches, takes turns, sends dead letters, and grows.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -196,8 +195,7 @@ TEST_F(TopicStreamsTest, FirstLabelsThatTheLossDoesNotTakeEndARunThatBeginsFromN
 TEST_F(TopicStreamsTest, FirstLabelsAreJudgedWhenTheyComeToATopicThatWasEmpty) {
   JobConfig job = SmallJob(JobConfig::HYBRID);
   job.mutable_data()->mutable_csv()->mutable_columns(0)->set_numeric_label(true);
-  // There are also too many bad records, but the error must be the one about labels, which says
-  // why.
+  // There are also too many bad records, but the error must be the one about labels.
   job.mutable_data()->set_max_bad_fraction(.01);
   const SplitList partitions = EndlessPartitions(1);
   LoaderStreams::Begin begin;

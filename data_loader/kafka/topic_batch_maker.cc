@@ -17,15 +17,12 @@
 namespace satrap {
 namespace {
 
-// A Read returns at most this many messages: enough for its cost not to matter, and few enough for
-// the cache.
+// The most messages that a Read returns: enough to hide its cost, and few enough for the cache.
 constexpr size_t kReadMessages = 1000;
 constexpr int64_t kWaitMs = 50;
-// While the broker has messages that have not arrived, a block may stay open for max_wait_ms times
-// this.
+// While the broker has further messages, a block may stay open for this many times max_wait_ms.
 constexpr int64_t kWaitsWithLag = 10;
-// At most this many blocks without records wait for a part that carries them; then they get a batch
-// of their own.
+// If more blocks without records than this wait for a part, they get a batch of their own.
 constexpr size_t kMaxRiders = 256;
 
 class TopicBatchMaker final : public BatchMaker {
@@ -112,8 +109,7 @@ class TopicBatchMaker final : public BatchMaker {
         any = true;
       }
     }
-    // A new partition reduces the share of queue_bytes of the others, even if another maker reads
-    // it.
+    // A new partition reduces the others' shares of queue_bytes, even if another maker reads it.
     const bool shared_anew = shared_by_ != stream_.progress.partitions();
     return any || shared_anew ? OpenAll() : absl::OkStatus();
   }
@@ -134,9 +130,8 @@ class TopicBatchMaker final : public BatchMaker {
     return options;
   }
 
-  // Opens one source for all partitions; each continues at the offset up to which it was read.
-  // Closes the old sources first, in order to free their memory, so the messages that wait in them
-  // are received again.
+  // Opens one source for all partitions, each at the offset up to which it was read. Closes the old
+  // sources first, to free memory, so the messages waiting in them are received again.
   absl::Status OpenAll() {
     shared_by_ = stream_.progress.partitions();
     std::vector<Partition*> all;
@@ -192,9 +187,8 @@ class TopicBatchMaker final : public BatchMaker {
                        [](const auto& partition) { return partition->over; });
   }
 
-  // Reads what has arrived, partition after partition, until a block is queued. So besides blocks
-  // that are being filled, at most one complete block is waiting. Returns false if everything was
-  // read.
+  // Reads what has arrived, partition after partition, until a block is queued, so only one
+  // complete block waits besides those being filled. Returns false if everything was read.
   absl::StatusOr<bool> ReadRound() {
     flush_tried_ = false;
     if (by_turns_) {
@@ -211,9 +205,8 @@ class TopicBatchMaker final : public BatchMaker {
     return false;
   }
 
-  // The partition to read next: the one whose current block has the lowest number, counted from the
-  // partition's start; if there are several, the first of them. So the order is the same wherever
-  // reading begins. Null if all partitions are finished.
+  // The partition to read next: its current block has the lowest number from the partition's start
+  // (the first if several have), so the order is the same wherever reading begins. Null if none.
   Partition* OfTurn() const {
     Partition* least = nullptr;
     uint64_t least_block = 0;
@@ -229,8 +222,8 @@ class TopicBatchMaker final : public BatchMaker {
     return least;
   }
 
-  // Reads until a block is queued, even one without records. False if everything was read before
-  // that.
+  // Reads until a block is queued, even one without records. False if there was nothing more to
+  // read.
   absl::StatusOr<bool> ReadPartition(Partition* partition) {
     if (partition->over) return false;
     PartitionBlocks& blocks = *partition->blocks;
@@ -266,8 +259,7 @@ class TopicBatchMaker final : public BatchMaker {
 
   // Whether the current block must be closed although it is not full. Waits longer while the broker
   // has more messages, which may arrive more slowly than they are parsed. Small blocks would then
-  // be shuffled badly without making the messages any less late, because the lag is what delays
-  // them.
+  // be shuffled badly without making messages less late: it is the lag that delays them.
   bool HasWaited(const Partition& partition) const {
     if (max_wait_ms_ == 0 || partition.begun_ms < 0) return false;
     const bool at_end = partition.source->at_end(partition.index);
@@ -285,8 +277,7 @@ class TopicBatchMaker final : public BatchMaker {
                                                               static_cast<uint64_t>(lost->found));
     // It does not matter if only consumed messages have expired.
     if (count > 0 && stream_.config.on_lost_offsets() != KafkaConfig::SKIP) {
-      // Name the first lost offset that is not consumed. Reading may have begun before it, at the
-      // last consumed message, in order to compare that.
+      // Name the first lost offset after the last consumed message, at which reading may begin.
       const auto first = static_cast<int64_t>(partition->blocks->block_first());
       absl::optional<MessageSource::Lost> same;
       return OffsetRefused(PlaceOf(*partition, 0).partition, std::max(lost->wanted, first),
