@@ -177,7 +177,7 @@ TEST_F(TopicRestartTest, BlocksThatWereClosedEarlyAreMadeAgainWithTheirBounds) {
         }
         const auto part = NextPart(source);
         ASSERT_TRUE(part.ok()) << part.status();
-        if (random() % 3 == 0) continue;  // lost with this life
+        if (random() % 3 == 0) continue;  // lost at the restart
         Consume(**part, &ledger);
         for (const float x : NumbersOf(**part)) trained.insert(x);
         if (HasFailure()) return;

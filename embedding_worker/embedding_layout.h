@@ -30,8 +30,8 @@ struct EmbeddingLayout {
     // The table's features, grouped by id space: features of the same group share rows. The groups
     // are in the order of their first features.
     std::vector<std::vector<int>> id_spaces;
-    bool has_rows = false;    // some feature of it is sent as ROWS
-    bool has_pooled = false;  // some feature of it is POOLED
+    bool has_rows = false;    // some feature of the table is sent as ROWS
+    bool has_pooled = false;  // some feature of the table is POOLED
   };
 
   // The feature whose items are candidates (CandidatesConfig): a ROWS feature with one id per

@@ -58,7 +58,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
     std::vector<rpc::Channel*> ps;  // by index of the embedding PS
     Executor* executor = nullptr;
     rpc::RpcTimeouts timeouts;
-    CandidateList candidates;  // of a job that needs one (NeedsCandidateList)
+    CandidateList candidates;  // if the job needs it (NeedsCandidateList)
     RunPosition position;      // the train stream continues from here; empty: from the beginning
     KillPoints* kill_points = nullptr;             // null: none
     std::function<void(absl::Status)> on_failure;  // the FailureSink: ends the job
@@ -67,7 +67,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   };
 
   struct Progress {
-    size_t accepted_parts = 0, held_puts = 0;  // of all streams; so are the next two
+    size_t accepted_parts = 0, held_puts = 0;  // of all streams, as are the next two
     size_t waiting_requests = 0, outstanding_parts = 0;
     uint64_t parts = 0;  // planned so far, and their ids and unique keys
     uint64_t ids = 0, keys = 0;
@@ -134,11 +134,11 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   const int num_workers_;
   const int num_loaders_;
   const int num_ranks_;
-  const WireDtype nn_dtype_;  // to and from NN workers
-  const WireDtype ps_dtype_;  // to PSs
+  const WireDtype nn_dtype_;  // dtype of values to and from NN workers
+  const WireDtype ps_dtype_;  // dtype of gradients to PSs
   const float clip_norm_;     // of all gradients of a step (clipped_push.h); 0: none
   PsFanOut ps_;
-  rpc::CallReceiver puts_;  // calls from loaders; the next three take those from ranks
+  rpc::CallReceiver puts_;  // receives calls from loaders; the next three, from ranks
   rpc::CallReceiver nexts_;
   rpc::CallReceiver acks_;
   rpc::CallReceiver pushes_;

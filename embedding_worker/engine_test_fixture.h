@@ -59,7 +59,7 @@ class FakePs final : public rpc::Channel {
   bool answer_one_row_less = false;
   std::vector<LookupHeader> lookups;
   std::vector<SeenUpdate> updates;
-  std::vector<ApplyStepHeader> apply_steps;  // those without an error
+  std::vector<ApplyStepHeader> apply_steps;  // the ones that were answered without an error
 
  private:
   rpc::Message Lookup(const rpc::Message& request);
@@ -130,7 +130,7 @@ class EngineTest : public testing::Test {
   ByKey<std::vector<float>> Gradients() const;
 
   Envelope envelope_;
-  RunPosition position_;  // of the engine that Start makes; so is the next
+  RunPosition position_;  // for the engine that Start makes, as is the next
   CandidateList candidates_;
   KillPoints* kill_points_ = nullptr;
   ManualExecutor executor_;

@@ -22,8 +22,8 @@ namespace satrap {
 
 struct PlannedUpdates {
   std::vector<PsRequest> requests;
-  uint64_t gradient_values = 0;  // in all of them
-  rpc::WireLosses losses;        // of those values. If there are many, the job needs another dtype.
+  uint64_t gradient_values = 0;  // the number of gradient values in all Updates
+  rpc::WireLosses losses;        // of these values; many losses mean that another dtype is needed
 };
 
 // The Updates of a push, in the order of PSs. Each has the fields of `update` (except envelope and

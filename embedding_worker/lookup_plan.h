@@ -47,9 +47,9 @@ class PlanScratch {
     uint32_t position;  // in LookupPlan::rows
     uint32_t sample;
   };
-  std::vector<Occurrence> occurrences_;  // of one table, by partition
+  std::vector<Occurrence> occurrences_;  // the ids of one table, sorted by partition
   std::vector<uint32_t> slots_;
-  std::vector<uint32_t> last_samples_;  // of each key found so far
+  std::vector<uint32_t> last_samples_;  // the last sample of each key found so far
 };
 
 struct LookupPlan {

@@ -201,7 +201,7 @@ TEST(LookupPlan, OnlyRowsOfRowsFeaturesAreSent) {
   job.mutable_data()->mutable_features(3)->set_transfer(FeatureConfig::POOLED);
   const LookupPlan plan = Plan(job, kSmall);
   EXPECT_EQ(plan.tables[0].keys.size(), 4u);
-  EXPECT_EQ(plan.tables[0].num_sent, 3u);  // not 7, which only b holds
+  EXPECT_EQ(plan.tables[0].num_sent, 3u);  // 7 is not sent, because only b has it
   ASSERT_EQ(plan.tables[0].sent.size(), 3u);
   for (int f : {0, 2}) {
     for (size_t j = 0; j < kSmall.ids[f].size(); ++j) {

@@ -26,7 +26,7 @@ BatchCutter::BatchCutter(const StreamSpec& spec)
 absl::Status BatchCutter::Queue(std::shared_ptr<const Block> block,
                                 const SplitConsumption& consumed) {
   const uint32_t size = block->size();
-  BlockRange left = {block, 0, 0, {}, {}};  // lies between consumed ranges
+  BlockRange left = {block, 0, 0, {}, {}};  // what remains between consumed ranges
   const auto queue_up_to = [&](Position end) {
     left.end = end;
     left.to = RecordAt(*block, end);

@@ -60,9 +60,9 @@ struct Block {
 
 // What is known about a split after all of it has been read.
 struct SplitEnd {
-  uint64_t end_block = 0;    // one more than the last block that holds a record, or 0
+  uint64_t end_block = 0;    // one more than the last block with a record, or 0
   uint64_t rows = 0;         // records of the stream
-  uint64_t bad_records = 0;  // lines met after the last block that holds a record
+  uint64_t bad_records = 0;  // lines after the last block with a record
   uint64_t empty_lines = 0;
 };
 

@@ -137,7 +137,7 @@ class FileBlockReader final : public BlockReader {
 
   // `index` is the number of the stream's records in the block so far.
   absl::Status ReportBad(const LineReader::Line& line, const char* reason, uint64_t index) {
-    Count();  // the good records read before it count towards the share of bad ones
+    Count();  // good records before it count for max_bad_fraction
     return options_.progress->AddBad({path_, line.offset, line.number, options_.stream, reason,
                                       line.text, split_index_, position_ / options_.block_rows,
                                       index, multiline_});
@@ -150,7 +150,7 @@ class FileBlockReader final : public BlockReader {
   const bool multiline_;   // records may span lines
   uint64_t position_ = 0;  // good records of the split read so far, those of other streams included
   bool reports_ = false;   // whether lines of the block that is being read are reported
-  SplitEnd end_;           // of what was read so far; bad and empty lines since the last block
+  SplitEnd end_;           // for all read so far; bad and empty lines only since the last block
   ReadCounts counts_;      // not yet added to the loader's counts
   uint64_t counted_bytes_ = 0;
   std::string too_long_;  // the reason why the last line over 1 MiB is bad

@@ -41,7 +41,7 @@ struct ParsedPartSource::Rep : std::enable_shared_from_this<ParsedPartSource::Re
   absl::Status error GUARDED_BY(mutex);
   bool stopped GUARDED_BY(mutex) = false;
   bool in_epoch GUARDED_BY(mutex) = false;
-  uint32_t epoch GUARDED_BY(mutex);  // the current one, or the next if not in_epoch
+  uint32_t epoch GUARDED_BY(mutex);  // the current epoch, or the next one if not in_epoch
   uint64_t next_seq GUARDED_BY(mutex);
   bool has_left GUARDED_BY(mutex);  // whether the lane has left in `epoch`
 
@@ -125,7 +125,7 @@ void ParsedPartSource::Rep::Finished(size_t index, const absl::StatusOr<BatchMak
       needs_split = true;
       of_epoch = epoch;
     } else if (*result == BatchMaker::Result::kNothingYet) {
-      maker.state = State::kIdle;  // Answer posts it again, after the tasks that wait already
+      maker.state = State::kIdle;  // Answer posts it again, after the waiting tasks
     } else {
       maker.state = State::kEnded;
     }
@@ -204,7 +204,7 @@ void ParsedPartSource::Rep::Answer() {
     } else if (!AllEnded()) {
       return;
     } else {
-      in_epoch = false;  // the next call of Next begins the epoch that follows
+      in_epoch = false;  // the next call of Next begins the following epoch
       ++epoch;
       next_seq = 0;
       has_left = false;

@@ -28,7 +28,7 @@ namespace satrap {
 // What a reader has read since its last report.
 struct ReadCounts {
   uint64_t records = 0;  // good records of the stream
-  uint64_t scanned = 0;  // good records, those of other streams of a seeded split included
+  uint64_t scanned = 0;  // good records, also of other streams of a seeded split
   uint64_t empty_lines = 0;
   uint64_t comments = 0;
   uint64_t disk_bytes = 0;
@@ -39,7 +39,7 @@ struct ReadCounts {
 
 struct BadLine {
   absl::string_view path;  // or "TOPIC/PARTITION"
-  uint64_t offset = 0;     // of its first byte in the decompressed file, or of its message
+  uint64_t offset = 0;     // of the first byte in the decompressed file, or of the message
   uint64_t line = 0;       // from 1, in the file or the message; 0: unknown
   Stream stream = TRAIN_STREAM;
   const char* reason = "";
@@ -73,8 +73,8 @@ class ReadProgress {
     // Called with one line of text for each bad record that is to be logged, on the thread that
     // found the record. May be null.
     std::function<void(const std::string&)> log;
-    uint64_t train_rows = 0;        // of an epoch, all loaders together; 0: unknown
-    uint64_t train_disk_bytes = 0;  // of all train files
+    uint64_t train_rows = 0;        // rows of an epoch, in all loaders; 0: unknown
+    uint64_t train_disk_bytes = 0;  // total size of all train files
   };
   explicit ReadProgress(Options options);
   ~ReadProgress();

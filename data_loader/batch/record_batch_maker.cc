@@ -170,13 +170,13 @@ class RecordBatchMaker final : public BatchMaker {
   const uint64_t batch_size_;
   const uint64_t needed_;
   const bool tells_ends_;
-  bool reads_first_;  // until epoch 0 is read: bad records are counted only then
+  bool reads_first_;  // true until epoch 0 is read, where bad records are counted
   std::unique_ptr<Parser> parser_;
   uint32_t epoch_ = 0;
   std::deque<uint32_t> splits_;
   bool splits_ended_ = false;
-  uint32_t split_ = 0;         // the one that `reader_` reads
-  uint64_t skipped_rows_ = 0;  // records of that split that the ledger holds as consumed
+  uint32_t split_ = 0;         // the split that `reader_` reads
+  uint64_t skipped_rows_ = 0;  // consumed records of that split
   std::unique_ptr<BlockReader> reader_;
   BlockPool blocks_;
   BatchCutter cutter_;

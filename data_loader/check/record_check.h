@@ -56,7 +56,7 @@ class RecordCheck {
   const bool applies_;
   const std::vector<LabelTargets> labels_;
   std::vector<Numeric> numerics_;
-  std::vector<List> lists_;  // those that are weighted and read
+  std::vector<List> lists_;  // weighted lists that a feature reads
   bool has_weight_ = false;
 };
 

@@ -77,12 +77,12 @@ class ValueWatch {
   struct Column {
     enum Of { kNumeric, kLabel, kWeight };
     Of of;
-    size_t index = 0;  // of a numeric column or a label
+    size_t index = 0;  // the index of a numeric column or a label
     std::string name;
     NumericTransform transform;
     Extremes extremes{};
     std::string least_at{}, largest_at{};  // where they were read
-    std::vector<float> sample{};           // as in the data; NaN is missing
+    std::vector<float> sample{};           // values as in the data; NaN if missing
     bool told = false;
   };
   static float ValueOf(const Column& column, const RecordBlock& records, size_t row);

@@ -24,7 +24,7 @@ class SplitLeaseClient final : public SplitSupply {
   struct Options {
     Envelope envelope;
     uint32_t loader_index = 0;
-    uint32_t num_splits = 0;  // of the train stream
+    uint32_t num_splits = 0;  // the number of splits of the train stream
     rpc::RpcTimeouts timeouts;
   };
   SplitLeaseClient(const Options& options, Executor* executor, rpc::Channel* coordinator);

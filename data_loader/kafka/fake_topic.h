@@ -62,10 +62,10 @@ class FakeTopics {
   TopicAccess Access();
 
   int64_t now_ms = 1000;
-  size_t max_read = 1000;  // messages that one Read gives
+  size_t max_read = 1000;  // the most messages that a Read returns
   std::vector<Letter> letters;
   absl::Status letter_error;          // the error that Flush returns
-  int flushes_in_vain = 0;            // this many more calls of Flush find no broker
+  int flushes_in_vain = 0;            // how many more calls of Flush find no broker
   std::vector<int64_t> queue_bytes;   // of each source, in the order in which they were opened
   std::vector<KafkaPlace> opened;     // their places, in the same order
   std::vector<bool> opened_to_train;  // by source: whether the train stream reads it

@@ -25,13 +25,13 @@ namespace satrap {
 struct MessageOptions {
   enum Format { kLines, kRecord };
   Format format = kLines;
-  int lines_per_message = 1;  // kLines
+  int lines_per_message = 1;  // lines per message, for kLines
   // The columns of a line that hold key and time: a name among the job's CSV or Criteo columns, or
   // a number from 1. Empty: none.
   std::string key_column;
   std::string time_column;
   int64_t time_unit_ms = 1000;   // the column counts seconds, or milliseconds if it is 1
-  std::string separator = "\t";  // between columns, if no job names it
+  std::string separator = "\t";  // between columns, if there is no job that says it
 };
 
 // Fills `record` so that RecordParser, applied to it, gives row `row` of `block`.
@@ -69,7 +69,7 @@ class MessageMaker {
   absl::StatusOr<std::string> Field(absl::string_view line, int column);
 
   const MessageOptions options_;
-  absl::optional<QuoteRules> quotes_;  // absent: fields are what is between separators
+  absl::optional<QuoteRules> quotes_;  // absent: fields are never quoted
   char separator_ = '\t';
   int key_ = -1;
   int time_ = -1;

@@ -43,7 +43,7 @@ class MessageParser {
   };
   // What a message contained besides its rows.
   struct Found {
-    std::vector<uint32_t> lines;  // for each appended row its line, from 0; ascending
+    std::vector<uint32_t> lines;  // the line of each appended row, from 0; ascending
     std::vector<BadRecord> bad;
     uint32_t empty_lines = 0;  // an empty message and a tombstone count as one
     uint32_t comments = 0;

@@ -97,7 +97,7 @@ absl::Status PartitionBlocks::CheckLast(const MessageBatch& batch, size_t i) {
 absl::StatusOr<size_t> PartitionBlocks::Take(const MessageBatch& batch, size_t i) {
   // After a long gap, blocks must be closed one by one before more messages are taken.
   if (complete()) return i;
-  size_t last = batch.size();  // the last message of the block under way
+  size_t last = batch.size();  // the last message of the current block
   for (; i < batch.size(); ++i) {
     if (last_consumed_.has_value()) RETURN_IF_ERROR(CheckLast(batch, i));
     const uint64_t offset = static_cast<uint64_t>(batch.offset(i));
@@ -106,7 +106,7 @@ absl::StatusOr<size_t> PartitionBlocks::Take(const MessageBatch& batch, size_t i
       reached_ = std::max(reached_, offset);
       break;
     }
-    if (offset < first_) continue;  // consumed whole
+    if (offset < first_) continue;  // completely consumed
     RETURN_IF_ERROR(TakeMessage(batch, i));
     reached_ = offset + 1;
     last = i;

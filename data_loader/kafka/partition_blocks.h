@@ -40,7 +40,7 @@ class PartitionBlocks {
  public:
   struct Options {
     TopicSplit split;
-    uint64_t block_rows = kUnshuffledBlockRows;  // slots of a full block, or records
+    uint64_t block_rows = kUnshuffledBlockRows;  // slots, or records, of a full block
     bool shuffled = false;
     uint64_t seed = 0;
     Stream stream = TRAIN_STREAM;
@@ -70,7 +70,7 @@ class PartitionBlocks {
   // What was read since the last TakeNews.
   struct News {
     ReadCounts counts;
-    uint64_t records = 0;  // those with a time
+    uint64_t records = 0;  // records with a time
     int64_t latest_ms = std::numeric_limits<int64_t>::min();
     uint64_t late = 0;
     int64_t newest_ms = -1;  // the broker's time of the newest message
@@ -136,8 +136,8 @@ class PartitionBlocks {
   bool finished_ = false;
   uint64_t first_ = 0;
   uint64_t end_ = 0;
-  bool known_ = false;    // the bounds come from an earlier life
-  uint64_t reached_ = 0;  // everything below is known
+  bool known_ = false;    // the bounds were fixed before a restart
+  uint64_t reached_ = 0;  // all offsets below this are known
   bool reports_ = false;
   std::shared_ptr<Block> block_;  // null: no message yet
   std::vector<Position> places_;  // of each row: its line and its slot, counted from first_

@@ -122,7 +122,7 @@ class PartitionBlocksTest : public testing::Test {
   MessageParser parser_;
   PartitionBlocks::Options options_;
   std::unique_ptr<PartitionBlocks> blocks_;
-  std::map<int64_t, std::string> values_;  // of messages that are not "1,uOFFSET"
+  std::map<int64_t, std::string> values_;  // values of messages that are not "1,uOFFSET"
   std::vector<PartitionBlocks::Closed> closed_;
   std::vector<std::string> reported_;
   absl::Status status_;
@@ -230,7 +230,7 @@ TEST_F(PartitionBlocksTest, ABlockClosedEarlyEndsWhereReadingStands) {
 TEST_F(PartitionBlocksTest, ALaterLifeMakesOpenBlocksAgainAndTilesTheHolesBetween) {
   SetEnd(60);
   Consume(0, 10, 0, 10, 10);  // done: reading begins at 10
-  Consume(20, 23, 1, 2, 1);   // open, closed early by the life that made it
+  Consume(20, 23, 1, 2, 1);   // open; was closed early
   last_ = 44;
   Consume(30, 45, 0, 15, 15);  // done
   last_ = absl::nullopt;

@@ -33,7 +33,7 @@ struct ProduceOptions {
 struct ProduceProgress {
   uint64_t lines = 0;     // handed to the producer
   uint64_t messages = 0;  // also handed to the producer
-  double fraction = 0;    // of the files' bytes, in [0, 1]
+  double fraction = 0;    // fraction of the files' bytes that are read
 };
 
 // The number of the topic's partitions. If messages cannot be written to the topic, fails within 15

@@ -47,14 +47,14 @@ class TopicAnchors {
   absl::Status Write() REQUIRES(write_mutex_);
 
   const std::string folder_;
-  const std::string name_;  // of this loader's file
+  const std::string name_;  // the name of this loader's file
   const Logger logger_;
   FileSystem* const disk_;
   // Held while the file is written. Locked before mutex_, which is held only briefly.
   Mutex write_mutex_;
   mutable Mutex mutex_;
   std::map<KafkaPartition, PartitionAnchor> known_ GUARDED_BY(mutex_);
-  std::map<KafkaPartition, PartitionAnchor> own_ GUARDED_BY(mutex_);  // those of the file
+  std::map<KafkaPartition, PartitionAnchor> own_ GUARDED_BY(mutex_);  // the anchors in the file
   bool warned_ GUARDED_BY(write_mutex_) = false;
 };
 

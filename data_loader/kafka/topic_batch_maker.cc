@@ -89,7 +89,7 @@ class TopicBatchMaker final : public BatchMaker {
     size_t index = 0;  // in `source`
     MessageBatch batch;
     size_t at = 0;          // the first message of `batch` that is not taken
-    int64_t begun_ms = -1;  // when the first slot of the block under way was known
+    int64_t begun_ms = -1;  // when the current block's first slot was known
     bool over = false;      // its end was reached and is queued, too
   };
 
@@ -241,7 +241,7 @@ class TopicBatchMaker final : public BatchMaker {
       const int64_t now_ms = stream_.access.now_ms();
       blocks.set_late_below(stream_.progress.LateBelow());
       const absl::StatusOr<size_t> taken = blocks.Take(partition->batch, partition->at);
-      if (!taken.ok()) RETURN_IF_ERROR(stream_.CheckFirstLabels());  // they may be its cause
+      if (!taken.ok()) RETURN_IF_ERROR(stream_.CheckFirstLabels());  // which may be the cause
       ASSIGN_OR_RETURN(partition->at, taken);
       if (partition->at == partition->batch.size()) {
         partition->batch.Clear();  // gives the memory back to the queue
@@ -472,10 +472,10 @@ class TopicBatchMaker final : public BatchMaker {
   const int64_t max_wait_ms_;  // 0: blocks and batches are always filled
   const bool by_turns_;
   const uint64_t needed_;
-  bool reads_first_;  // until epoch 0 is read
+  bool reads_first_;  // true until epoch 0 is read
   MessageParser parser_;
   uint32_t epoch_ = 0;
-  bool last_given_ = false;  // the batch that ends the epoch was made
+  bool last_given_ = false;  // whether the epoch's last batch was made
   size_t taken_ = 0;         // partitions taken from the feed
   size_t turn_ = 0;          // the position of the partition that is read first
   size_t shared_by_ = 0;     // how many partitions the loader had when the source was opened
@@ -484,7 +484,7 @@ class TopicBatchMaker final : public BatchMaker {
   std::vector<std::unique_ptr<Partition>> partitions_;  // hold messages of the sources
   BatchCutter cutter_;
   size_t riders_ = 0;             // queued since the last batch
-  int64_t pending_since_ms_ = 0;  // since when the cutter holds something
+  int64_t pending_since_ms_ = 0;  // since when the cutter has had something
   int64_t emitted_ms_ = 0;        // when the last batch was made
   bool unflushed_ = false;        // dead letters are not acknowledged yet
   bool flush_tried_ = false;      // in this round of reading a flush was tried

@@ -32,7 +32,7 @@ class TopicProgress {
 
   // What a batch maker has learned about a partition since its last call of Note.
   struct News {
-    int64_t end_offset = -1;  // the partition's; -1: not known
+    int64_t end_offset = -1;  // the partition's end; -1: not known
     bool at_end = false;      // everything below end_offset is read
     int64_t newest_ms = -1;   // the broker's time of the newest message; -1: no message
     uint64_t records = 0;
@@ -65,7 +65,7 @@ class TopicProgress {
     // message that was read, or since everything was read, whichever is shorter. That of the
     // partition that is furthest behind.
     double seconds = 0;
-    int64_t open_blocks = 0;  // blocks that are read in part, or are not all in parts yet
+    int64_t open_blocks = 0;  // blocks that are not yet completely in parts
   };
   Lag LagAt(int64_t now_ms, int64_t wall_ms) const;
 
@@ -78,7 +78,7 @@ class TopicProgress {
     int64_t record_at_ms = 0;  // when the last record came
     bool idle = false;
     int64_t noted_ms = 0;                  // when end_offset was last reported
-    absl::optional<int64_t> caught_up_ms;  // when there was last nothing left to read
+    absl::optional<int64_t> caught_up_ms;  // when nothing was left to read, most recently
   };
   absl::optional<int64_t> Watermark() const REQUIRES(mutex_);
   // The time (since 1970) since when messages may have been waiting; none has waited longer. Absent

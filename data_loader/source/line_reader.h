@@ -46,8 +46,8 @@ class LineReader {
 
   struct Line {
     absl::string_view text;  // valid until the next call
-    uint64_t offset = 0;     // of its first byte in the decompressed file
-    uint64_t number = 0;     // of its first line, from 1 at the beginning of the file; 0: not known
+    uint64_t offset = 0;     // the offset of its first byte in the decompressed file
+    uint64_t number = 0;     // number of its first line in the file, from 1; 0: not known
     bool too_long = false;   // `text` is only the beginning
   };
 
@@ -85,7 +85,7 @@ class LineReader {
   size_t limit_ = 0;
   uint64_t offset_;            // of buffer_[begin_] in the file
   uint64_t first_offset_ = 0;  // of the split's first line
-  uint64_t number_ = 0;        // lines given, if count_lines_
+  uint64_t number_ = 0;        // number of lines returned, if count_lines_
   const bool count_lines_;
   const absl::optional<QuoteRules> multiline_;
   std::string long_line_;

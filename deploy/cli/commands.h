@@ -29,7 +29,7 @@ int StatusCommand(const CommandCall& call);
 int ResumeCommand(const CommandCall& call);
 int StopCommand(const CommandCall& call);
 int ScaleCommand(const CommandCall& call);
-int CheckpointCommand(const CommandCall& call);  // takes a cut, or looks at saved ones
+int CheckpointCommand(const CommandCall& call);  // takes a cut, or shows saved cuts
 int TakeCutOf(const std::string& run);           // checkpoint RUN
 int ModelsCommand(const CommandCall& call);
 int ModelCommand(const CommandCall& call);

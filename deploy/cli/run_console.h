@@ -26,7 +26,7 @@ class RunConsole {
   // Writes a text, and blocks until it is written. Called on the thread, which may outlive this
   // object.
   using Write = std::function<void(const std::string& text)>;
-  static constexpr size_t kMostBytes = 256 << 10;  // of messages that wait
+  static constexpr size_t kMostBytes = 256 << 10;  // total size of waiting messages
 
   // Writes to stderr.
   RunConsole();

@@ -74,7 +74,7 @@ struct CoordinatorTimeouts {
 };
 
 struct CoordinatorOptions {
-  Executor* executor = nullptr;  // timers and answers; not blocked
+  Executor* executor = nullptr;  // for timers and answers; never blocked
   // For file work, which blocks. May be the same as `executor` if blocking that does no harm.
   Executor* disk_executor = nullptr;
   FileSystem* file_system = nullptr;
@@ -83,8 +83,8 @@ struct CoordinatorOptions {
   // it.
   TopicSource* topics = nullptr;
   Executor* topic_executor = nullptr;
-  uint64_t writer = 0;                   // random, of this process: names its drafts
-  size_t compact_after = kCompactAfter;  // as ClaimRequest has it
+  uint64_t writer = 0;                   // random id of this process; part of its drafts' names
+  size_t compact_after = kCompactAfter;  // as in ClaimRequest
   KillPoints* kill_points = nullptr;     // null: none
   // The wall clock, for the entries of the log.
   std::function<int64_t()> unix_ms;

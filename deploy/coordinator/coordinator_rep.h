@@ -65,7 +65,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   // Except for Finish, which posts a task itself, these methods run in tasks of OnDisk. OnDisk may
   // be called while `mutex` is held.
   void OnDisk(Task task) override;
-  void RestartHangClock() EXCLUDES(mutex);  // for the running task
+  void RestartHangClock() EXCLUDES(mutex);  // restarts the limit for the running task
   void EndIfDiskHangs(int64_t now_us, int64_t stall_us) REQUIRES(mutex);
   void RunCommit(const rpc::PendingAnswer& call, const CommitCutRequest& request) EXCLUDES(mutex);
   void RunAppendDropped(const std::string& change, const Ending& how) EXCLUDES(mutex);
@@ -88,14 +88,14 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   const LedgerState ledger;
   const absl::optional<uint64_t> cut_order_fingerprint;
   const std::vector<Restart> restarts;
-  const bool nothing_lost_before;  // as far as is known of the generations before
+  const bool nothing_lost_before;  // as NothingWasLostBefore says
   Executor* const executor;
   rpc::CallReceiver leases_of_loaders;
   rpc::CallReceiver commits_of_rank0;
   const int64_t start_us;
 
-  RunLog log;         // this and the next six: used by tasks of `disk` alone
-  size_t compact_at;  // when the log has this number
+  RunLog log;         // this and the next six: only for tasks of `disk`
+  size_t compact_at;  // compact when the log has this number
   CutFolders cut_folders;
   CutCommits commits;
   absl::optional<SplitList> splits;

@@ -202,7 +202,7 @@ TEST_F(CoordinatorTopicsTest, WhileOffsetsAreCommittedOnlyTheNewestCutIsKept) {
   StartTopics();
   for (uint64_t cut = 1; cut <= 4; ++cut) {
     MakeTopicCut(cut, {10 * cut, 0});
-    ASSERT_TRUE(Commit(CommitOf(cut)).ok());  // the broker is slow: its executor does not run
+    ASSERT_TRUE(Commit(CommitOf(cut)).ok());  // a slow broker: do not run its executor
   }
   EXPECT_EQ(topic_executor_.num_ready(), 1u);
   EXPECT_TRUE(engine_->AsksBroker());
@@ -229,7 +229,7 @@ TEST_F(CoordinatorTopicsTest, OffsetsThatADeadCoordinatorDidNotCommitAreCommitte
   MakeTopicCut(1, {30, 20}, Heartbeat(NN_WORKER, 0)->order_fingerprint());
   ASSERT_TRUE(Commit(CommitOf(1)).ok());
   Begin("the coordinator was killed");
-  topic_executor_.RunReady();  // what the dead one had begun has no effect on this one
+  topic_executor_.RunReady();  // the old engine's task must not affect this one
   cluster_.commits.clear();
   ASSERT_TRUE(Fix(0).ok());
   EXPECT_THAT(Commits(), ElementsAre(ElementsAre(30, 20)));

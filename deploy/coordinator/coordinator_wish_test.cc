@@ -134,7 +134,7 @@ TEST_F(CoordinatorWishTest, AStopWhoseCutIsNotThereInTimeTellsWhatIsLost) {
   beat.mutable_train()->set_step(17);
   ASSERT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, beat).ok());
   ASSERT_TRUE(Wish(WishRequest::STOP).ok());
-  Beat(25, COORDINATOR);  // all members' heartbeats; stop_seconds
+  Beat(25, COORDINATOR);  // all members' heartbeats, for stop_seconds
   EXPECT_EQ(state(), STOPPED);
   EXPECT_THAT(reason(), AllOf(HasSubstr("within 25 s (stop_seconds)"),
                               HasSubstr("from cut_0001_000001 at step 10"),
@@ -359,7 +359,7 @@ TEST_F(CoordinatorWishTest, AStopWhoseTimeIsOverWhileACutIsLinkedTellsOnlyWhatIs
     executor_.JumpBy(25 * 1000 * 1000);
     executor_.RunReady();
   });
-  Commit(CommitOf(1)).IgnoreError();  // told to wait, for the time that has passed
+  Commit(CommitOf(1)).IgnoreError();  // answered WAIT because time has passed
   ASSERT_TRUE(Commit(CommitOf(1)).ok()) << "of every_seconds, not the last one";
   EXPECT_EQ(state(), STOPPED);
   EXPECT_THAT(reason(), AllOf(HasSubstr("from cut_0001_000001 at step 10"),

@@ -47,15 +47,15 @@ class GenerationEnd {
   struct Before {
     int max_restarts = 0;
     int restarts_without_cut = 0;
-    std::string recent_causes;  // of those restarts
-    Ending ended;               // how the generation before has failed; empty: it has not
+    std::string recent_causes;  // the causes of those restarts
+    Ending ended;               // how the previous generation failed; empty: it did not
     JobTrial trial;
   };
   // `host` is not owned.
   GenerationEnd(Before before, Host* host) : before_(std::move(before)), host_(host) {}
 
   RunState state() const { return state_; }
-  const Ending& ending() const { return ending_; }  // of one that has ended
+  const Ending& ending() const { return ending_; }  // empty before has_ended()
   const JobTrial& trial() const { return before_.trial; }
   bool has_ended() const { return state_ != STARTING && state_ != RUNNING; }
   // FAILED_PRECONDITION; the message says how the generation has ended. REQUIRES: has_ended()
@@ -104,7 +104,7 @@ class GenerationEnd {
 
  private:
   struct PutOffEnd {
-    RunState state;  // the state that it will have, as far as is known now
+    RunState state;  // the final state, as far as is known now
     Ending how;
     void (GenerationEnd::*end)(Ending how);  // null: End
   };
@@ -118,8 +118,8 @@ class GenerationEnd {
   RunState state_ = STARTING;
   Ending ending_;
   absl::optional<std::string> appending_;
-  bool dropping_ = false;                  // the host appends DROPPED, or will
-  absl::optional<std::string> uncertain_;  // it is not known whether this is true
+  bool dropping_ = false;                  // the host is about to append DROPPED
+  absl::optional<std::string> uncertain_;  // a text of which it is not known whether it is true
   absl::optional<PutOffEnd> put_off_;
 };
 

@@ -22,10 +22,10 @@ bool NothingWasLostBefore(const RunLog& log);
 
 // What a generation's coordinator knows about the training in its generation.
 struct TrainedSince {
-  absl::optional<CutEntry> own_cut;  // the newest that this generation has committed
-  std::string start_cut;             // the name of the one that it began from; empty: the beginning
-  uint64_t start_step = 0;           // the step of that place
-  uint64_t step = 0;                 // the last that rank 0 has reported, maybe a second ago
+  absl::optional<CutEntry> own_cut;  // the newest cut of this generation
+  std::string start_cut;             // name of the cut it began from; empty: the beginning
+  uint64_t start_step = 0;           // the step at which it began
+  uint64_t step = 0;                 // the last step reported, perhaps a second ago
 };
 // Appends to the text how much work is lost and from where the run continues. Sets `loss` if steps
 // are known to be lost.

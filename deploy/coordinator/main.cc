@@ -170,7 +170,7 @@ bool WaitForFileWork(const CoordinatorEngine& engine, const Logger& logger) {
 // How the process ends.
 struct Exit {
   int code = 0;
-  absl::optional<Ending> ending;  // to be written; none if the run has finished
+  absl::optional<Ending> ending;  // the Ending to write; none if the run has finished
 };
 
 // How to exit after serving a generation.

@@ -71,11 +71,11 @@ class Members {
   };
   struct Entry {
     std::string Name() const;
-    Ending Lost(const std::string& text) const;  // MEMBER_LOST, of this member
+    Ending Lost(const std::string& text) const;  // an Ending MEMBER_LOST for this member
     bool heard() const { return incarnation != 0; }
 
-    Member member;             // role and index from the start; the rest of the member, once heard
-    uint64_t incarnation = 0;  // of the member; 0: none was heard yet
+    Member member;                   // at first only role and index
+    uint64_t incarnation = 0;        // of the member; 0: no heartbeat has come yet
     std::deque<Process> registered;  // the newest last
     bool ready = false;
     bool told = false;

@@ -25,7 +25,7 @@ struct TopicsRow {
   KafkaPartition partition;
   KafkaOffsetRange range;             // offsets that the broker has
   absl::optional<int64_t> until;      // where a run stops reading; absent: it does not stop
-  absl::optional<int64_t> in_cut;     // the newest cut of a run holds everything before it
+  absl::optional<int64_t> in_cut;     // the run's newest cut contains all before this
   absl::optional<int64_t> committed;  // by the consumer group
   absl::optional<int64_t> read;       // the first offset that the run has not read yet
 };

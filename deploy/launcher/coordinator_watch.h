@@ -38,7 +38,7 @@ class CoordinatorWatch {
   RunState state() const { return status_.state(); }
   void SetStatus(StatusAnswer status) { status_ = std::move(status); }
 
-  bool has_answered() const { return has_answered_; }  // the coordinator of this generation has
+  bool has_answered() const { return has_answered_; }  // in this generation
   bool has_run() const { return has_run_; }            // it has said RUNNING
   bool answers() const { return answers_; }            // it has answered the last call
   // Whether the coordinator says that its generation is over without the run having finished or

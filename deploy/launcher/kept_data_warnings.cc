@@ -24,7 +24,7 @@ absl::Status Replace(const std::string& path, const LoaderProgress& kept, FileSy
 struct KeptDataWarnings::Saved {
   Mutex mutex;
   uint64_t version GUARDED_BY(mutex) = 0;
-  absl::Status last GUARDED_BY(mutex);  // of the last attempt
+  absl::Status last GUARDED_BY(mutex);  // status of the last attempt
 };
 
 KeptDataWarnings::KeptDataWarnings(const std::string& run_dir, bool has_begun, FileSystem* disk)

@@ -55,7 +55,7 @@ class KeptDataWarnings {
   FileSystem* const disk_;
   absl::Status problem_;
   DataWarnings warnings_;
-  uint64_t version_ = 0;                // of what is to be saved
+  uint64_t version_ = 0;                // version of what is to be saved
   const std::shared_ptr<Saved> saved_;  // shared with the thread
   SideThread thread_;
 };

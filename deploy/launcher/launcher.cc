@@ -81,7 +81,7 @@ struct Launcher::Rep {
   // ends.
   absl::optional<RunEnd> Pause(int64_t pause_ms, const Ending& last);
   RunEnd Finish(RunEnd::Kind kind);
-  RunEnd EndOf(RunEnd::Kind kind);  // of a run that ended in this way, by its coordinator's word
+  RunEnd EndOf(RunEnd::Kind kind);  // of a run that ended as its coordinator says
   RunEnd Failed(std::string message, const Ending& ending = Ending());
   // `why`: the reason why there is no last cut; empty if none was asked for.
   RunEnd Interrupted(const std::string& why);
@@ -89,22 +89,22 @@ struct Launcher::Rep {
   std::string Outlook(bool saved) const;
   void EndAll();
 
-  JobConfig job;  // of the generation that runs
+  JobConfig job;  // the job of the current generation
   const RunFolder* const folder;
   const LaunchOptions options;
   std::unique_ptr<ProcessStarter> starter;
   std::unique_ptr<Generation> generation;
-  RunProgress progress;             // when the newest generation was started
-  uint64_t generations_before = 0;  // in the log when the launcher started
+  RunProgress progress;             // read when the newest generation was started
+  uint64_t generations_before = 0;  // number in the log when the launcher started
   RestartCount restarts;
   uint64_t wish_taken = 0;            // the generation of the last wish taken
-  absl::optional<Ending> next_cause;  // how the generation before the next one ended
+  absl::optional<Ending> next_cause;  // how the current generation ended; for the next one
   std::vector<RestartTimes> restart_times;
 
   CoordinatorWatch watch;
 
   StopSignals signals;
-  StopRequest stop;  // for a last cut
+  StopRequest stop;  // the wish for a last cut
   std::vector<std::string> warnings;
 };
 

@@ -72,7 +72,7 @@ struct RunEnd {
 
 // The times of one restart by the launcher, in ms of Unix time, as in logs.
 struct RestartTimes {
-  int64_t seen_unix_ms = 0;     // the end of the generation before was noticed
+  int64_t seen_unix_ms = 0;     // the end of the old generation was noticed
   int64_t ended_unix_ms = 0;    // all its processes have ended
   int64_t started_unix_ms = 0;  // all processes of the new one are started
 };

@@ -22,7 +22,7 @@
 namespace satrap {
 
 struct PodFlags {
-  std::string role;  // its name
+  std::string role;  // the role's name
   std::string config;
   int role_index = 0;
   std::string ip;

@@ -29,7 +29,7 @@ namespace satrap {
 // How a process of a role has ended.
 struct RoleEnd {
   int wait_status = 0;  // waitpid's
-  Ending ending;        // what it has left, or else what its exit says
+  Ending ending;        // the Ending it wrote, or one made from its exit
   bool has_left = false;
   int64_t lived_ms = 0;
 };
@@ -45,7 +45,7 @@ class RoleRestarts {
   int64_t PauseMs(const RoleEnd& end);
 
  private:
-  int before_ready_ = 0;  // ends in a row
+  int before_ready_ = 0;  // ends in a row before it was ready
   int final_ = 0;         // exits in a row that do not ask for a restart
 };
 

@@ -25,7 +25,7 @@ namespace {
 
 constexpr size_t kReadBytes = 65536;
 constexpr size_t kTailBytes = 65536;
-constexpr size_t kMostLines = 100;  // of the supervisor, which wait
+constexpr size_t kMostLines = 100;  // waiting lines of the supervisor
 constexpr int kDrainPollMs = 10;
 
 // Writes all bytes, or as many as can be written. Returns whether all are written.
@@ -94,8 +94,8 @@ struct RoleLog::Work {
   }
 
   const int echo;
-  int input = -1;   // of the pipe
-  int output = -1;  // of the pipe
+  int input = -1;   // an end of the pipe
+  int output = -1;  // an end of the pipe
   int wake = -1;
   BoundedFile file;
 

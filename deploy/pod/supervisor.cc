@@ -33,7 +33,7 @@ constexpr int64_t kDrainMs = 1000;
 // Kubernetes shows at most this much of a container's message.
 constexpr size_t kMostMessageBytes = 4096;
 constexpr int kSignalExit = 128;
-constexpr int kNotStarted = 127 << 8;  // as a shell exits that finds no program
+constexpr int kNotStarted = 127 << 8;  // the status of a shell that finds no program
 
 sigset_t SupervisorSignals() {
   sigset_t signals;
@@ -183,7 +183,7 @@ class Supervisor {
   const std::string name_;
   RoleLog* const log_;
   int signal_fd_ = -1;
-  pid_t pid_ = 0;  // of the role that runs; 0: none
+  pid_t pid_ = 0;  // the pid of the running role; 0: none runs
   absl::optional<int> wait_status_;
   int asked_ = 0;  // the first signal that asked for the end
   RoleRestarts role_restarts_;

@@ -19,7 +19,7 @@ namespace satrap {
 
 enum class Validation {
   kNoData,  // the job has no validation data
-  kNotDue,  // it has some, but no pass came due
+  kNotDue,  // the job has some, but no pass was due
   kRan,     // RunResult.valid is set if its metric was a number
 };
 
@@ -47,7 +47,7 @@ struct RunReport {
       warnings;  // WarningsOf the job and the result (run_warnings.h), then those of data (data_warnings.h)
   // Only with evaluation.reduce_on_plateau: the product of all reductions of the learning rates.
   absl::optional<double> learning_rate_factor;
-  uint32_t reductions = 0;                     // how many reductions that product has
+  uint32_t reductions = 0;                     // the number of reductions in that product
   absl::optional<WarmStartResult> warm_start;  // if the run began with a model
   std::string run_dir;
 };

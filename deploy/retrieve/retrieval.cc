@@ -285,7 +285,7 @@ class Retrieval {
   const RetrievalOptions& options_;
   ForkJoinPool pool_;
   RetrievalMetrics by_vectors_, by_popularity_;
-  const int most_;  // the length of a list
+  const int most_;  // the length of a ranked list
   absl::flat_hash_map<std::string, uint32_t> items_;
   std::vector<std::string> item_names_;
   std::vector<float> item_vectors_;

@@ -30,16 +30,16 @@ struct RetrievalOptions {
 };
 
 struct RetrievalResult {
-  int64_t items = 0;  // those that have a vector
+  int64_t items = 0;  // items that have a vector
   int64_t dim = 0;
-  int64_t users = 0;  // those with a vector and relevant items; the metrics are their means
+  int64_t users = 0;  // users with a vector and relevant items; metrics are their means
   std::vector<RetrievalValues> by_vectors;     // by k
   std::vector<RetrievalValues> by_popularity;  // also by k; empty: no baseline
   // Counts that may surprise the user of the command.
   int64_t users_without_vector = 0;  // users with relevant items; they do not count
   int64_t items_without_vector = 0;  // their vectors are nan; they are not ranked
   int64_t unknown_relevant = 0;      // pairs whose item has no vector: they count as not found
-  int64_t seen_relevant = 0;         // pairs that are seen, too; they count as not found
+  int64_t seen_relevant = 0;         // pairs that are also seen: they count as not found
 };
 
 // Of items with equal scores or counts, the one that comes first in `items` ranks first.

@@ -64,7 +64,7 @@ class UnigramSampler final : public CandidateSampler {
       : CandidateSampler(static_cast<int64_t>(weights.size())), cells_(weights.size()) {
     const double n = static_cast<double>(weights.size());
     std::vector<int64_t> small, large;
-    std::vector<double> share(weights.size());  // of a cell that is still to be assigned
+    std::vector<double> share(weights.size());  // remaining share, in units of a cell
     for (size_t c = 0; c < weights.size(); ++c) {
       cells_[c].probability = static_cast<float>(weights[c] / sum);
       share[c] = weights[c] / sum * n;

@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<const CandidateSampler>> NewUnigramSampler(
 // The candidates of one part, and how they were drawn.
 struct Candidates {
   std::vector<int64_t> classes;  // in the order of the draws
-  int64_t draws = 0;             // if `unique`, repeats included
+  int64_t draws = 0;             // number of draws, including repeats if `unique`
   bool unique = false;
 };
 

@@ -12,12 +12,12 @@
 namespace satrap {
 
 struct CutFigures {
-  double seconds = 0;  // of training
+  double seconds = 0;  // seconds of training that were measured
   double samples_per_second = 0;
   // One element for each cut that paused the measured part of the training.
   struct Pause {
-    double seconds = 0;        // the gap between the counted steps around it, less a usual step
-    double usual_seconds = 0;  // of a step
+    double seconds = 0;        // time between the steps around it, less a usual step
+    double usual_seconds = 0;  // the usual time of a step
   };
   std::vector<Pause> pauses;
   // One value for each cut that ended within the measured part of the training.

@@ -33,7 +33,7 @@ constexpr Role kVictims[] = {NN_WORKER, EMBEDDING_PS, COORDINATOR, DATA_LOADER, 
 struct Death {
   Role role = COORDINATOR;
   int index = 0;
-  uint64_t generation = 0;  // in which it died
+  uint64_t generation = 0;  // the generation in which the process died
   int64_t unix_ms = 0;
 };
 

@@ -21,8 +21,8 @@ namespace satrap {
 // The phases of a recovery, in this order, each with the event that ends it.
 enum RecoveryPhase : size_t {
   kSeen,        // the launcher sees that the generation is over
-  kEnded,       // all its processes are gone
-  kStarted,     // those of the next one are started
+  kEnded,       // all processes of the old generation have ended
+  kStarted,     // the processes of the next generation are started
   kClaimed,     // the coordinator has claimed the generation, and serves
   kRegistered,  // all roles have registered
   kLoaded,      // all embedding PSs have loaded their rows

@@ -31,7 +31,7 @@ class ThroughputMeter {
   double MeanRate() const;    // all samples divided by the whole time
   uint64_t samples() const { return last_samples_ - first_samples_; }
   double seconds() const { return last_seconds_ - first_seconds_; }
-  double first_loss() const { return first_loss_; }  // of the very first window, warm-up included
+  double first_loss() const { return first_loss_; }  // of the first window, even during warm-up
   double last_loss() const { return last_loss_; }
   // Microseconds of processor time, summed over a role's processes.
   std::map<std::string, double> CpuPerSampleUs() const;

@@ -148,7 +148,7 @@ class Chaos {
   size_t next_ = 0;
   int kills_ = 0;
   int verified_cuts_ = 0;
-  uint64_t ended_generation_ = 0;  // the one that the last kill has ended
+  uint64_t ended_generation_ = 0;  // the generation that the last kill has ended
   bool stopped_ = false;           // the last event is a stop that is not over
   bool continued_ = false;
   uint64_t stopped_generation_ = 0;

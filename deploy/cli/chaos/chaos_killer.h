@@ -35,7 +35,7 @@ class ChaosKiller {
  public:
   struct Options {
     std::string run_dir;
-    std::vector<ChaosEvent> kills;  // PlanRandomKills
+    std::vector<ChaosEvent> kills;  // as PlanRandomKills returns them
     // Reads a cut's files in `cut_folder` completely. DATA_LOSS if the cut is damaged.
     std::function<absl::Status(const std::string& cut_folder)> verify;
     // Receives a line of text for each kill.
@@ -72,7 +72,7 @@ class ChaosKiller {
   bool Wait(double seconds);
 
   const Options options_;
-  std::set<pid_t> ended_;  // the processes of the life that the last kill ended
+  std::set<pid_t> ended_;  // the run's processes at the time of the last kill
   int kills_ = 0;
   int verified_cuts_ = 0;
   std::string problems_;

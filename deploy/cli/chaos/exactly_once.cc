@@ -98,7 +98,7 @@ absl::Status ReadRows(const std::string& path, const PartOfFile& where, uint64_t
 // The value of each record's row; NaN for a record without one.
 struct Counts {
   std::vector<float> of_record;
-  int64_t strange_rows = 0;  // of no record, or a second row of the same one
+  int64_t strange_rows = 0;  // rows without a record, or second rows of one
 };
 
 absl::StatusOr<Counts> ReadCounts(const LastCut& cut, const FeatureConfig& feature,

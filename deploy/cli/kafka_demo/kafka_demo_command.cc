@@ -113,7 +113,7 @@ class Watch {
   }
 
   static constexpr int64_t kWishMs = 2000;
-  static constexpr int64_t kMetricsMs = 200;  // the progress line waits for it
+  static constexpr int64_t kMetricsMs = 200;  // short, because the progress line waits for it
   KafkaDemoBroker* const broker_;
   const std::string coordinator_;
   const double minutes_;

@@ -14,7 +14,7 @@
 
 namespace satrap {
 
-inline constexpr int kDemoPartitions = 4;  // of the train topic
+inline constexpr int kDemoPartitions = 4;  // partitions of the train topic
 
 // Makes all streams of the job read from the broker at `address`. The train stream ends after
 // `records` records, or never if that is 0; `satrap produce --synthetic` writes them to

@@ -17,7 +17,7 @@ constexpr size_t kFewestLooks = 3;
 
 // Mean memory of a process. Absent if a sample lacks the process, or no sample knows its rows.
 struct MeanMemory {
-  double others = 0;  // without the rows
+  double others = 0;  // all memory except the rows
   double rows = 0;
 };
 

@@ -76,7 +76,7 @@ absl::StatusOr<CutEntry> CutFolders::Check(const std::string& name) const {
 absl::Status CutFolders::MoveLink(const std::string& link, const std::string& cut) {
   const std::string path = absl::StrCat(Dir(), "/", link);
   const std::string draft = path + ".partial";
-  RETURN_IF_ERROR(file_system_->Remove(draft));  // of a coordinator that died here
+  RETURN_IF_ERROR(file_system_->Remove(draft));  // left by a coordinator that died here
   RETURN_IF_ERROR(file_system_->CreateLink(cut, draft));
   return file_system_->Rename(draft, path);
 }

@@ -68,7 +68,7 @@ class CutFolders {
   const std::string run_dir_;
   const uint64_t generation_;
   FileSystem* const file_system_;
-  std::map<std::string, int> pinned_;  // calls of RemoveOld in a row, by cut
+  std::map<std::string, int> pinned_;  // calls of RemoveOld in a row that found it pinned, by cut
 };
 
 }  // namespace satrap

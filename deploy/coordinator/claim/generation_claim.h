@@ -46,9 +46,9 @@ struct ClaimRequest {
   bool drops_change = false;
   // How the previous generation ended, if it was lost or failed. May be empty.
   Ending ended;
-  uint64_t writer = 0;  // random, of this process: names the drafts of its log entries
-  uint64_t run_id = 0;  // random, != 0: the id if a run begins
-  int64_t unix_ms = 0;  // now
+  uint64_t writer = 0;  // random id of this process; part of its drafts' names
+  uint64_t run_id = 0;  // random, not 0; the run's id if the run is new
+  int64_t unix_ms = 0;  // the current time
   // Called before anything is written, unless the run has finished. Its errors are returned
   // unchanged. May be null.
   std::function<absl::Status()> check_storage;
@@ -65,9 +65,9 @@ struct ClaimedGeneration {
   JobConfig job;
   // The cut that all roles begin from; empty if there is none.
   std::string cut_folder;
-  RunPosition position;  // the cut's, for this job (start_position.h)
+  RunPosition position;  // that of the cut, adapted to this job (start_position.h)
   LedgerState ledger;
-  absl::optional<uint64_t> order_fingerprint;  // the cut's
+  absl::optional<uint64_t> order_fingerprint;  // that of the cut
   std::string judged_anew;  // the text that BeginFrom (start_position.h) returned; may be empty
   // Left-over files that could not be removed. They only cost disk space.
   std::vector<std::string> warnings;

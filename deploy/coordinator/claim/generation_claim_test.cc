@@ -155,7 +155,7 @@ TEST_F(GenerationClaimTest, ACutWithoutAnOrderOfSamplesSaysNothingOfIt) {
 TEST_F(GenerationClaimTest, ALedgerThatContradictsItselfIsDamage) {
   ASSERT_TRUE(Claim().ok());
   CheckpointManifest manifest = ManifestOf(1, 1);
-  manifest.mutable_ledger()->add_epochs()->add_done_splits(3);  // half a pair
+  manifest.mutable_ledger()->add_epochs()->add_done_splits(3);  // an incomplete pair
   Commit(manifest);
   const absl::Status status = Claim("x").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);

@@ -43,12 +43,12 @@ class DealtTopics {
   void AddTo(int64_t unix_ms, StatusAnswer* answer) const;
 
  private:
-  std::vector<uint32_t> first_loaders_;  // by lane, or by partition modulo the size of this
+  std::vector<uint32_t> first_loaders_;  // by lane, or by partition modulo its size
   bool begun_ = false;
   StreamTopics train_;
   size_t begun_with_ = 0;
   std::vector<uint32_t> loader_of_;      // by partition
-  std::vector<uint64_t> partitions_of_;  // by loader: how many
+  std::vector<uint64_t> partitions_of_;  // number of partitions, by loader
 };
 
 // The first unconsumed offset of each partition at a cut with this position and ledger; the group

@@ -49,7 +49,7 @@
 namespace satrap {
 
 struct RunTopicsOptions {
-  Executor* executor = nullptr;  // timers
+  Executor* executor = nullptr;  // for timers
   // The source that answers questions, and the executor on which they are asked. A job that reads
   // topics needs both.
   TopicSource* topics = nullptr;
@@ -57,7 +57,7 @@ struct RunTopicsOptions {
   FileSystem* file_system = nullptr;
   std::function<int64_t()> unix_ms;              // the wall clock
   std::function<void(const std::string&)> warn;  // may be null
-  int64_t partitions_period_ms = 10000;          // between two looks for new partitions
+  int64_t partitions_period_ms = 10000;          // between two checks for new partitions
   int64_t broker_pause_ms = 1000;                // before a broker that is away is asked again
 };
 
@@ -142,7 +142,7 @@ class RunTopics {
   std::vector<StreamTopics> topics_;
   std::vector<StreamTopics> first_topics_;
   std::map<uint32_t, Done> awaiting_;    // by loader
-  absl::optional<int64_t> deadline_us_;  // while the topics are asked for
+  absl::optional<int64_t> deadline_us_;  // set while the topics are asked for
   absl::StatusCode look_trouble_ = absl::StatusCode::kOk;
   absl::StatusCode commit_trouble_ = absl::StatusCode::kOk;
   std::string left_out_;  // new partitions that a sync run was warned of

@@ -25,7 +25,7 @@ namespace satrap {
 // A stream that a job reads from topics.
 struct TopicInput {
   Stream stream = TRAIN_STREAM;
-  std::string path;  // of the stream's section in the job: "data.kafka"
+  std::string path;  // the stream's section in the job, such as "data.kafka"
   KafkaConfig config;
   // Dead-letter topics of all streams of the job: what is written there must not be read as input.
   std::vector<std::string> dead_letter_topics = {};

@@ -30,8 +30,8 @@ Cause CauseOf(const absl::Status& not_started);
 // What the launcher knows about a generation's coordinator.
 struct CoordinatorView {
   StatusAnswer status;     // its last answer
-  bool answers = false;    // it answered when it was asked last
-  bool is_silent = false;  // it has not answered for longer than it may
+  bool answers = false;    // it answered the last call
+  bool is_silent = false;  // it has not answered for longer than the limit
   int64_t over_ms = 0;     // MonotonicMs when the state first was FAILED or RESTARTING
 };
 

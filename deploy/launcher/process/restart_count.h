@@ -32,7 +32,7 @@ class RestartCount {
  private:
   int since_cut_ = 0;
   bool repeated_ = false;
-  int before_ready_ = 0;  // generations in a row
+  int before_ready_ = 0;  // generations in a row that ended before they were ready
   Ending before_;         // how the previous generation failed; empty: it has not
 };
 

@@ -20,17 +20,17 @@ namespace satrap {
 
 // How far a run has come, according to its log.
 struct RunProgress {
-  uint64_t generation = 0;        // the newest; 0: none has begun
+  uint64_t generation = 0;        // the newest generation; 0: none has begun
   Began began = BEGAN_START;      // why that generation began
   absl::optional<JobConfig> job;  // the next generation's (JobOfNext in job_of_run.h)
   // The changes of the job that were dropped, in order.
   std::vector<DroppedEntry> dropped;
-  bool drops_newest = false;  // the last of them was dropped by the newest generation
+  bool drops_newest = false;  // the newest generation's job was dropped
   // The earlier job to use if no generation with `job` can be started (JobToGoBackTo).
   absl::optional<JobConfig> job_before;
-  absl::optional<CutEntry> cut;      // what the next generation begins from (RunLog::next_start)
+  absl::optional<CutEntry> cut;      // that the next generation begins from (RunLog::next_start)
   uint64_t cut_unix_ms = 0;          // when it was committed
-  uint64_t cut_samples = 0;          // trained when it was taken; 0 if its manifest cannot be read
+  uint64_t cut_samples = 0;          // trained before it; 0 if its manifest cannot be read
   std::vector<Restart> restarts;     // the generations after the first, as StatusAnswer has them
   absl::optional<RunResult> result;  // set if the run has finished
 };

@@ -58,10 +58,10 @@ class LauncherTest : public ::testing::Test {
   std::string dir_;
   std::unique_ptr<RunFolder> folder_;
   JobConfig job_;                      // without restarts, and with two NN workers
-  std::map<std::string, pid_t> pids_;  // of the first processes
+  std::map<std::string, pid_t> pids_;  // pids of the processes started first
   std::vector<std::string> messages_;
   std::function<void()> on_message_;
-  std::function<void()> on_end_;  // called when the run has ended, before the launcher is gone
+  std::function<void()> on_end_;  // called after the run, before the launcher is destroyed
   Launcher* launcher_ = nullptr;  // during Run
 };
 
