@@ -87,7 +87,7 @@ class PartitionBlocks {
   // Tells this object that all offsets below `next` that were not taken have no message.
   void Reach(uint64_t next);
 
-  // Whether it is known of all offsets of the current block what they hold.
+  // Whether it is known what each offset of the current block holds.
   bool complete() const { return !finished_ && reached_ >= end_; }
   // Whether the current block may be closed now: at least one of its offsets is known, and its end
   // was not fixed before a restart.

@@ -165,7 +165,7 @@ class TopicBatchMaker final : public BatchMaker {
     return sources_.back().get();
   }
 
-  // The first offset of which the partition's blocks do not know yet what it holds.
+  // The first offset that the partition's blocks have not seen yet.
   static uint64_t NextOffset(const Partition& partition) {
     if (partition.source == nullptr) return partition.blocks->read_from();
     return static_cast<uint64_t>(partition.at < partition.batch.size()

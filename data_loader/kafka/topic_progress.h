@@ -61,9 +61,8 @@ class TopicProgress {
 
   struct Lag {
     uint64_t messages = 0;  // offsets that are not in parts yet, of partitions whose end is known
-    // The longest time for which messages of a partition may have waited: the time since the newest
-    // message that was read, or since everything was read, whichever is shorter. That of the
-    // partition that is furthest behind.
+    // For how long messages may have waited in the partition that is furthest behind: the time
+    // since the newest message that was read, or since everything was read, whichever is shorter.
     double seconds = 0;
     int64_t open_blocks = 0;  // blocks that are not yet completely in parts
   };

@@ -1,4 +1,4 @@
-// Computes the best AUC that any model can reach on a synthetic click log. That is the AUC of the
+// Computes the best AUC that any model can reach on a synthetic click log: the AUC of the
 // probabilities from which the log's labels were drawn.
 
 #ifndef SATRAP_DATA_LOADER_SYNTHETIC_BAYES_AUC_H_

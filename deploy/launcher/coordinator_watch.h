@@ -20,8 +20,8 @@ namespace satrap {
 class CoordinatorWatch {
  public:
   // Watches the coordinator of the next generation, which listens at `address` and has not answered
-  // yet. Of earlier coordinators' answers keeps only the run's id. Errors as GrpcChannel::Create;
-  // then nothing has changed.
+  // yet. Forgets what earlier coordinators have answered, except the run's id. Errors as
+  // GrpcChannel::Create; then nothing has changed.
   absl::Status Begin(const std::string& address);
   // Asks for the status once, and waits for at most half a second. Answers after the first must be
   // from the same run. REQUIRES: Begin has succeeded; this holds for all methods below

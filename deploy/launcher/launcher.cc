@@ -85,7 +85,7 @@ struct Launcher::Rep {
   RunEnd Failed(std::string message, const Ending& ending = Ending());
   // `why`: the reason why there is no last cut; empty if none was asked for.
   RunEnd Interrupted(const std::string& why);
-  // What is lost and how to continue. `saved`: nothing is lost.
+  // A text about what is lost and how to continue. `saved`: nothing is lost.
   std::string Outlook(bool saved) const;
   void EndAll();
 

@@ -106,8 +106,8 @@ class Launcher {
   // One element for each restart, in order.
   const std::vector<RestartTimes>& restart_times() const;
 
-  // If a signal asked the run to stop although it then finished: what to report about that. Empty
-  // if there was no such signal so far. REQUIRES: Wait returned FINISHED
+  // What to report if a signal asked the run to stop but came too late, because the run has
+  // finished. Empty if there was no such signal so far. REQUIRES: Wait returned FINISHED
   std::string LateSignalText();
 
   // The process that starts the others; for tests.

@@ -29,7 +29,7 @@ class StopRequest {
   bool taken() const { return taken_; }
   // Whether Begin was called, and `stop_seconds` are over.
   bool IsLate() const;
-  // Why there is no last cut. REQUIRES: IsLate()
+  // A text that says why there is no last cut. REQUIRES: IsLate()
   std::string LateText() const;
   // The reason why the wish is not accepted yet: "the coordinator does not answer", or why the
   // coordinator has refused.

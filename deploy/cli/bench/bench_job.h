@@ -1,4 +1,4 @@
-// What the benchmarks of whole runs share: the job that they train.
+// The job that the benchmarks of whole runs train.
 //
 // Thread-safe: functions of their arguments.
 

@@ -1,4 +1,5 @@
-// What cuts cost a training, from the lines of its metrics.jsonl (docs/formats.md).
+// Computes how much cuts slow a training down, from the lines of its metrics.jsonl
+// (docs/formats.md).
 //
 // Thread-safe: functions of their arguments.
 

@@ -13,7 +13,7 @@
 namespace satrap {
 namespace {
 
-// User and system time of a process, in seconds; 0 if it is gone.
+// User and system time of a process, in seconds; 0 if the process does not exist.
 double ProcessCpuSeconds(int64_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

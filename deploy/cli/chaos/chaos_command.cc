@@ -60,7 +60,7 @@ class Chaos {
 
   // Whether all events have been carried out.
   bool IsDone() const { return next_ == events_.size() && !stopped_; }
-  // What did not happen as it should have; empty if everything did.
+  // Descriptions of what went wrong; empty if nothing did.
   const std::string& problems() const { return problems_; }
   int kills() const { return kills_; }
   // How many times the newest cut was verified after a kill.

@@ -45,7 +45,8 @@ class KafkaDemoBroker {
   absl::Status Produce(const std::vector<std::string>& args);
   absl::Status StartProducing(const std::vector<std::string>& args);
 
-  // Why the run cannot go on: the broker has ended, or the producer has failed; empty if it can.
+  // The reason why the run cannot continue: the broker has ended, or the producer has failed. Empty
+  // if it can.
   std::string Problem();
   pid_t pid() const { return broker_.pid(); }
 

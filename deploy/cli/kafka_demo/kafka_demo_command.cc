@@ -35,7 +35,7 @@ namespace {
 constexpr char kJob[] = "kafka_demo";
 constexpr char kLog[] = "demo";  // the job whose synthetic log is written
 constexpr int64_t kLookMs = 2000;
-// A short demo is measured at shorter intervals, so that each half has enough measurements (looks).
+// A short demo is measured more often, so that each half has enough measurements (looks).
 constexpr double kLooksOfAShortDemo = 30;
 
 // The topic has no end but must not fill the disk, so the broker deletes old messages. A reader can

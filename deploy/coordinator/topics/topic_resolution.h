@@ -55,8 +55,8 @@ struct ResolvedTopics {
 absl::StatusOr<ResolvedTopics> ResolveTopics(const JobConfig& job, const TopicInput& stream,
                                              int64_t now_ms, TopicSource* source);
 
-// Checks that the cluster is the one that `known` came from, and still has its partitions and the
-// topic for dead letters. FAILED_PRECONDITION names both clusters, or the partitions that are gone;
+// Checks that the cluster is the one from which `known` came, and still has its partitions and the
+// topic for dead letters. FAILED_PRECONDITION names both clusters, or the missing partitions;
 // NOT_FOUND names the topic for dead letters. Other errors as TopicSource.
 absl::Status CheckTopics(const TopicInput& stream, const StreamTopics& known, TopicSource* source);
 

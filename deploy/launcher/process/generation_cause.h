@@ -46,8 +46,8 @@ Cause FindCause(const Generation& generation, const CoordinatorView& view);
 std::string RestartText(const Cause& cause, bool is_scaled, int64_t pause_ms,
                         const RunProgress& progress, const StatusAnswer& status);
 
-// What is lost of a training that has ended, and how to continue it; empty if it cannot continue.
-// `before` was read when the training's last generation was started.
+// A text about what is lost of a training that has ended, and how to continue it; empty if it
+// cannot continue. `before` was read when the training's last generation was started.
 struct EndOfGeneration {
   bool saved = false;         // nothing is lost
   bool has_run = false;       // all its roles were ready
