@@ -60,7 +60,7 @@ class FileBlockReader final : public BlockReader {
       if (!more) return absl::OkStatus();
       const ParseResult::Kind kind = options_.parser->KindOf(line.text);
       if (kind == ParseResult::kRecord) break;
-      // A header looks like a comment if its first column's name begins with the comment character.
+      // A header looks like a comment if its first column's name begins with the comment prefix.
       if (kind == ParseResult::kComment && options_.parser->CheckHeader(line.text).ok()) {
         return absl::OkStatus();
       }

@@ -69,8 +69,8 @@ class MessageParser {
   void SetColumns(const MessageBatch& batch, size_t i, RecordBlock* records) const;
   void ParseLines(absl::string_view value, RecordBlock* records, Found* found);
   void ParseOne(absl::string_view text, uint32_t line, RecordBlock* records, Found* found);
-  // The length in bytes of the first record of `rest`, including its end; adds its further lines to
-  // `*lines`.
+  // The length in bytes of the first record of `rest`, including its end. Sets `*lines` to the
+  // record's number of lines. REQUIRES: *lines is 1
   size_t RecordEnd(absl::string_view rest, uint32_t* lines) const;
 
   const KafkaConfig::MessageFormat format_;

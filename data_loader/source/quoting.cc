@@ -49,8 +49,8 @@ bool RecordEndFinder::EndsWithinQuotes(absl::string_view bytes) {
         }
         break;
       case State::kQuoteInQuoted:
-        // If another byte follows the closing quote, it comes after the field. The state kUnquoted
-        // then finds the separator.
+        // Two quotes in a row mean a quote in the field. Any other byte comes after the field, and
+        // the state kUnquoted then finds the separator.
         if (*at == '"') {
           state_ = State::kQuoted;
           ++at;

@@ -16,8 +16,8 @@ constexpr int64_t kLongestPauseMs = 30000;
 
 absl::StatusOr<int64_t> RestartCount::AddFailure(const Ending& end, int max_restarts) {
   const Ending before = std::exchange(before_, end);
-  // Only ends that the coordinator did not hear of get here: it judges the others itself. For these
-  // the second end decides, because the first may only follow from the failure of another process.
+  // If the coordinator heard of the end, it has judged the end already. Otherwise the second end
+  // decides, because the first may only follow from the failure of another process.
   repeated_ = IsRepeated(end, before) && NoRestartCures(end, before);
   if (repeated_) {
     return absl::FailedPreconditionError(absl::StrCat(
