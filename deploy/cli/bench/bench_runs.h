@@ -13,7 +13,7 @@
 namespace satrap {
 
 // Kills (or, with --stop 1, stops) one process after another, each after a cut, and measures the
-// time to the next step that counts.
+// time to the first step of the next generation.
 absl::StatusOr<int> BenchRecovery(const CommandCall& call);
 
 // Trains without cuts and with them, in turn.

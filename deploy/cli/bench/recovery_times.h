@@ -1,5 +1,5 @@
-// How the time between the death of a process and the next step that counts was spent, from the
-// logs of the next generation's processes.
+// How the time between the death of a process and the first step of the next generation was spent,
+// from the logs of that generation's processes.
 //
 // Thread-safe: functions of their arguments.
 
@@ -28,7 +28,7 @@ enum RecoveryPhase : size_t {
   kLoaded,      // all embedding PSs have loaded their rows
   kReady,       // all ranks know that every role is ready
   kTraining,    // ranks are connected and have loaded the dense network
-  kFirstStep,   // the first step that counts
+  kFirstStep,   // all ranks have made their first step
   kNumRecoveryPhases,
 };
 
