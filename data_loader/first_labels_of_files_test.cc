@@ -24,7 +24,7 @@ class FirstLabelsOfFilesTest : public testing::Test {
     }
     job_.mutable_data()->mutable_csv()->mutable_columns(0)->set_numeric_label(true);
   }
-  // Adds a file whose line i has the label label(i).
+  // Adds a file of `lines` lines, in which line i has the label label(i).
   void Write(const std::string& name, int lines, const std::function<std::string(int)>& label) {
     std::string text;
     for (int i = 0; i < lines; ++i) absl::StrAppend(&text, label(i), ",1\n");

@@ -47,7 +47,7 @@ class LibsvmParser final : public Parser {
     return nullptr;
   }
 
-  // Whether `token` is the record's query and the first one.
+  // Whether `token` is a query, and the record's first one.
   bool TakeQuery(absl::string_view token, bool* has_query, RecordBlock* block) const {
     if (*has_query || !absl::ConsumePrefix(&token, kQuery) || token.empty()) return false;
     *has_query = true;

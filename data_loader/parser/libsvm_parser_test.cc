@@ -64,7 +64,7 @@ TEST_F(LibsvmParserTest, ARunThatBeganBeforeKeepsItsRecords) {
   EXPECT_EQ(parser->Parse("+1 3:1", &block_).kind, ParseResult::kRecord);
 }
 
-// A parser with a format of its own, and a block with its columns.
+// A parser with its own format, and a block with the columns of that format.
 struct Libsvm {
   explicit Libsvm(const LibsvmFormat& format)
       : parser(NewLibsvmParser(format)), block(SchemaOf(DataOf(format))) {}
@@ -73,7 +73,7 @@ struct Libsvm {
     *data.mutable_libsvm() = format;
     return data;
   }
-  // Why the record is bad; empty if it is not.
+  // The reason why the record is bad; empty if it is good.
   std::string ReasonOf(absl::string_view line) {
     const ParseResult result = parser->Parse(line, &block);
     return result.kind == ParseResult::kBad ? result.reason : "";

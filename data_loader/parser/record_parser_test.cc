@@ -56,7 +56,7 @@ class RecordParserTest : public testing::Test {
   RecordParserTest() : parser_(NewRecordParser(Schema())), block_(Schema()) {}
   ParseResult Parse(const std::string& bytes) { return parser_->Parse(bytes, &block_); }
   ParseResult Parse(const Record& record) { return Parse(record.SerializeAsString()); }
-  // The reason why a good record with this change is bad.
+  // Changes a good record by `change`, so that it is bad. Returns the reason.
   template <typename Change>
   std::string ReasonAfter(Change change) {
     Record record = Good();
@@ -220,8 +220,8 @@ TEST_F(RecordParserTest, TheExampleOfTheDocumentationReadsAsItSays) {
 TEST_F(RecordParserTest, AnEmptyMessageIsEmptyAndEveryCutOffOneIsBad) {
   EXPECT_EQ(Parse(std::string()).kind, ParseResult::kEmpty);
   const std::string whole = Good().SerializeAsString();
-  // A prefix that ends between fields is a message, too: it lacks a column, or only optional
-  // fields.
+  // A prefix that ends between two fields is a valid message, but it lacks fields. It is good if
+  // only optional fields are missing.
   for (size_t size = 1; size < whole.size(); ++size) {
     const size_t rows = block_.rows();
     const ParseResult result = Parse(whole.substr(0, size));

@@ -37,7 +37,7 @@ class RunWishesTest : public FakeRunTest {
     WriteCut(dir_, 1, 1, 1200);
     Append("cut { generation: 1 cut: 'cut_0001_000001' step: 1200 }");
   }
-  // Takes each wish, and then answers with these statuses.
+  // Accepts each wish, and from then on answers with these statuses.
   void TakeWishes(std::vector<std::string> statuses) {
     on_wish_ = [this, statuses = std::move(statuses)](const WishRequest&) {
       Script(statuses);
@@ -301,7 +301,7 @@ TEST_F(RunWishesTest, WhatMustNotChangeIsNamedAndNotWished) {
   EXPECT_THAT(Wishes(), SizeIs(0));
 }
 
-// One NN worker has a part twice as large as each of two.
+// A single NN worker has parts twice as large as each of two workers.
 TEST_F(RunWishesTest, ASizeThatNeedsMoreDeviceMemoryThanTheLimitIsNotWished) {
   job_.mutable_nn_worker()->set_device(NnWorkerConfig::HOST);
   job_.mutable_nn_worker()->set_replicas(2);

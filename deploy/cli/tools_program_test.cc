@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// For this test's program there is no satrap_tools where one would be.
+// The folder of this test's program has no satrap_tools.
 TEST(ToolsProgramTest, OneThatIsNotBuiltIsNamed) {
   const absl::Status status = BecomeToolsProgram();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);

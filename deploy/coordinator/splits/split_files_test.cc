@@ -25,8 +25,8 @@ class SplitFilesTest : public testing::Test {
     EXPECT_TRUE(disk_.CreateFolders("/run").ok());
     job_.set_run_dir("/run");
   }
-  // Proposes a list whose file has `bytes` bytes. Returns the file's size in the list that the run
-  // then has.
+  // Proposes a list with one file of `bytes` bytes. Returns the size of the file in the list that
+  // FixSplitList chooses.
   uint64_t Fix(uint64_t bytes, absl::optional<uint64_t> cut_order = absl::nullopt) {
     const auto list = FixSplitList(job_, ListOf("a", bytes), {}, cut_order, 5, &disk_);
     EXPECT_TRUE(list.ok()) << list.status();
