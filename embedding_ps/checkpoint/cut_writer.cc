@@ -67,8 +67,8 @@ CutWriter::CutWriter(const Options& options)
 }
 
 // Ranges end at multiples of kPartitionsPerFile and where the table ends, so that no file holds
-// rows of two PSs. With `few`, a table with on average less than one block of rows per range
-// becomes a single range.
+// rows of two PSs. With `few`, a table whose ranges would hold less than one block of rows on
+// average becomes a single range.
 std::vector<CutWriter::Range> CutWriter::RangesOf(size_t table, bool few) const {
   const EmbeddingTable& rows = *options_.tables[table];
   std::vector<Range> ranges;

@@ -19,8 +19,8 @@
 //               checkpoint.limit_seconds after its beginning. Then it is not known here whether the
 //               cut is committed, so its folder stays for the coordinator to judge.
 //
-// The engine keeps the ledger of the whole run: what the cut that the generation began from holds,
-// and what ranks have handed over since, also for cuts that were abandoned.
+// The engine keeps the ledger of the whole run. It begins with the ledger of the cut from which the
+// generation began. What ranks hand over for later cuts is added, even if those cuts are abandoned.
 //
 // One cut is written at a time; a Begin that comes earlier waits. Everything runs on `executor`,
 // except for the file operations, which run on `disk_executor`. Public methods are thread-safe.

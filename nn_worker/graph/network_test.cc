@@ -28,7 +28,7 @@ namespace {
 
 constexpr int64_t kMaxSamples = 150;
 
-// A smooth model, so that differences of the loss come close to its gradients.
+// A smooth model, so that finite differences of the loss come close to the gradients of the loss.
 constexpr char kSmooth[] = R"(
   layers { name: "deep" inputs: "*.embedding" inputs: "numeric"
            mlp { units: 9 units: 5 activation: TANH output_units: 1 } }

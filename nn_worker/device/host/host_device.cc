@@ -294,7 +294,7 @@ void HostDevice::CheckNotCaptured(const Queue* queue, const char* call) const {
   CHECK(queue != capturing_) << call << " cannot be captured";
 }
 
-// Only the capturing thread must not make these calls.
+// The capturing thread must not make these calls; other threads may.
 void HostDevice::CheckNotCapturing(const char* call) const {
   CHECK(capturing_ == nullptr || capturing_thread_ != std::this_thread::get_id())
       << call << " while the same thread captures a stream: a card refuses it";
