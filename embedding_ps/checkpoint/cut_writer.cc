@@ -117,7 +117,8 @@ void CutWriter::PlanSharedFiles() {
     return std::make_tuple(a.last_partition, a.first_partition) <
            std::make_tuple(b.last_partition, b.first_partition);
   });
-  // Divides by half of the limit, because every file but the last is larger than its share.
+  // Every file but the last becomes larger than its share. Dividing by half of the limit keeps the
+  // number of files below the limit.
   const uint64_t share = std::max(kSharedFileBytes, bytes / (kMostFilesOfPs / 2));
   uint64_t in_file = share;  // the first range begins a file
   for (const Range& range : ranges) {

@@ -54,9 +54,9 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
     KillPoints* kill_points = nullptr;  // may be null
   };
   struct Result {
-    // OK if `files` are durable. Otherwise the reason why the cut was abandoned: the status given
-    // to Abandon, the error of a file (with its name), or that a later mark or a load has ended the
-    // cut of the tables.
+    // OK if `files` are durable. Otherwise it gives the reason why the cut was abandoned: it is the
+    // status given to Abandon, the error of a file (with its name), or an error that says that a
+    // later mark or a load has ended the cut of the tables.
     absl::Status status;
     bool copy_limit = false;  // abandoned because copies needed more than copy_bytes
     // Ordered by table and partition, but the parts of one file are adjacent and in file order.

@@ -258,8 +258,9 @@ TEST(NetworkTest, InputsThatNobodyReadsNeedNotBeFilled) {
   EXPECT_TRUE(rank->input_gradient(0).empty());
 }
 
-// user.embedding is read by the fm and by a stop, item.embedding only through a stop. Nothing is
-// trained through the mlp's input, because that comes from stops alone.
+// user.embedding is read by the fm layer and through a stop_gradient layer, item.embedding only
+// through a stop_gradient layer. The mlp reads only the outputs of these two stop_gradient layers,
+// so nothing before them is trained through the mlp.
 TEST(NetworkTest, NothingIsTrainedThroughAStop) {
   const std::string fm = R"(
     layers { name: "fm" inputs: "user.embedding" inputs: "user.embedding" fm {} }

@@ -142,7 +142,8 @@ TEST(ZooTest, EveryModelScoresAlikeWithoutMemoryForATraining) {
   }
 }
 
-// A smaller and smooth version of a zoo model, so that differences of its loss give its gradients.
+// A smaller and smooth version of a zoo model, so that finite differences of the loss give the
+// gradients of the loss.
 ModelConfig Smooth(const std::string& name) {
   ModelConfig model = *ZooModel(name);
   for (LayerConfig& layer : *model.mutable_layers()) {
@@ -161,8 +162,8 @@ ModelConfig Smooth(const std::string& name) {
 
 TEST(ZooTest, GradientsOfInputsAreThoseOfTheLoss) {
   for (const std::string& name : ZooNames()) {
-    // autoint has a ReLU after attention, and adult_persia has batch norm, so differences of their
-    // losses are too inexact. The tests of these layers compare gradients instead.
+    // autoint has a ReLU after attention, and adult_persia has batch norm, so finite differences of
+    // their losses are too inexact. The tests of these layers compare gradients instead.
     if (name == "autoint" || name == "autoint_plus" || name == "adult_persia") continue;
     ExampleNetwork network(Smooth(name), {3, 2, 16});
     Backend* const backend = network.backend();

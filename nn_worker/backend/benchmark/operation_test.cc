@@ -76,7 +76,7 @@ TEST(BenchmarkOperationTest, TheStepThatIsMeasuredApplies) {
 TEST(BenchmarkOperationTest, WhatIsWrittenIsFiniteWhereItIsF32) {
   for (const BenchmarkOperation& operation : BenchmarkOperations()) {
     // Products are tested elsewhere, and kBf16 operations have no F32 form. Each operation runs
-    // only once, because gradients that are added to grow.
+    // only once, because a gradient that an operation adds to would grow with each run.
     if (operation.types == OperationTypes::kProducts) continue;
     if (operation.types == OperationTypes::kBf16) continue;
     const Prepared prepared(operation.name, operation.what, DType::kF32);
