@@ -258,9 +258,8 @@ TEST(NetworkTest, InputsThatNobodyReadsNeedNotBeFilled) {
   EXPECT_TRUE(rank->input_gradient(0).empty());
 }
 
-// user.embedding is read by the fm layer and through a stop_gradient layer, item.embedding only
-// through a stop_gradient layer. The mlp reads only the outputs of these two stop_gradient layers,
-// so nothing before them is trained through the mlp.
+// The fm layer reads user.embedding directly. The mlp reads both embeddings only through
+// stop_gradient layers, so nothing before these layers is trained through the mlp.
 TEST(NetworkTest, NothingIsTrainedThroughAStop) {
   const std::string fm = R"(
     layers { name: "fm" inputs: "user.embedding" inputs: "user.embedding" fm {} }

@@ -73,7 +73,8 @@ class CinLayer final : public BackendLayer {
       step.dbias = binding.gradients[parameter++];
       ASSIGN_OR_RETURN(step.dbias_of_tile, AllocateTensor(backend_, DType::kF32, 1, heights_[k]));
     }
-    // The size of a tile depends on the shapes alone, so the bits of the weights' sums do, too.
+    // The size of a tile depends on the shapes alone. So does the order in which the gradients of
+    // the weights are summed, and thus their bits.
     tile_ = std::max<int64_t>(1, kTileValues / (dim * widest));
     for (Tensor* pairs : {&pairs_, &dpairs_}) {
       ASSIGN_OR_RETURN(*pairs,

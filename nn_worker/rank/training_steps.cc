@@ -301,8 +301,9 @@ void TrainingSteps::OnAllIdle() {
   CHECK(pipeline_->empty());
   training_ = false;
   peers_.record->AddTrainingTime(executor_->NowUs() - training_since_us_);
-  // If a stop was decided at the last step of an epoch, this is that stop and not yet the end of
-  // the epoch: training resumes, finds no parts, and all ranks are idle again.
+  // If a stop was decided at the last step of an epoch, the ranks are idle because of that stop,
+  // not yet because of the end of the epoch: training resumes, finds no parts, and all ranks are
+  // idle again.
   const bool stopped = decided_.evaluate || decided_.end || peers_.cuts->decided();
   Idle idle = std::exchange(decided_, Idle());
   idle.epoch_end = epoch_ended_ = !stopped;

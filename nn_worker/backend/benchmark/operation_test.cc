@@ -52,7 +52,7 @@ TEST(BenchmarkOperationTest, BytesAreThoseOfTheTensors) {
   // each row.
   EXPECT_EQ(BytesOf("ScatterGradients", "26 of 16, and 1 for the linear part", DType::kF32),
             26 * 8 * 17 * 4 + (26 * 2 + 1) * 4 + 26 * 8 * 4 + 26 * 2 * 17 * 4);
-  // A target that is added to is also read.
+  // An operation that adds to a target also reads the target.
   EXPECT_EQ(BytesOf("Copy", "n x 416, adds", DType::kF32), 8 * 416 * 4 * 3);
 }
 

@@ -258,7 +258,7 @@ TEST(CpuHalfBackendTest, GathersTheRowsOfF32Rounded) {
     };
     feature.ids = uints(ids[f]);
     if (f == 1) feature.offsets = uints(offsets);
-    // Columns 1 to 4 of a row. The segment of the second feature lies in front of that of the
+    // Reads columns 1 to 4 of a row. The values of the second feature lie in front of those of the
     // first.
     feature.segments = {{1, 4, all.Columns(f == 0 ? 4 : 0, 4)}};
   }
