@@ -73,7 +73,7 @@ int64_t Mlp(int64_t inputs) { return inputs * 400 + 400 + 2 * (400 * 400 + 400);
 // Frappe: 10 fields of dim 10 and 5,389 rows; the published counts include the rows.
 constexpr int64_t kRows = 5389;
 
-// The number of values in all rows, over the segments that the model reads of a feature.
+// The number of values in all rows. A row has those segments of a feature that the model reads.
 int64_t RowValues(const std::string& name, int features, int64_t dim) {
   int64_t values = 0;
   for (const FeatureSegment& segment :

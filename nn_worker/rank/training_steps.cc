@@ -177,8 +177,8 @@ void TrainingSteps::OnStepDone(StepResult result) {
   if (result.weight > 0) CountStep(result);
   if (peers_.failure->failed()) return;
   if (joined_.has_value()) EndJoinedPart(&result, step);
-  // This comes before OnAllIdle: a flag that came with the allreduce that found all ranks idle must
-  // be honoured now. Otherwise the ranks would begin another epoch first.
+  // This comes before OnAllIdle: the allreduce that found all ranks idle may also have brought this
+  // flag, which must be honoured now. Otherwise the ranks would begin another epoch first.
   if (result.stop) decided_.end = true;
   if (result.validation) decided_.evaluate = true;
   if (result.cut) peers_.cuts->OnDecided();
