@@ -287,7 +287,7 @@ TEST(NetworkTest, NothingIsTrainedThroughAStop) {
     // The gradient of fm(u, u) = u . u is 2 u.
     EXPECT_NEAR(got[c], 2 * user[c] * dlogit[c / 4], 1e-5) << c;
   }
-  // The weights before the stop must not change; those after it are trained.
+  // The weights before a stop_gradient layer must not change; those after it are trained.
   const std::vector<std::string> names = rank->parameter_names();
   ASSERT_EQ(names[0], "item_deep.weight");
   const std::vector<float> gradients = ReadFloats(rank.backend(), rank->gradients());

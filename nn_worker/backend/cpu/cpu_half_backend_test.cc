@@ -335,7 +335,7 @@ TEST(CpuHalfBackendTest, ScattersTheGradientsOfAllSamples) {
       feature.weights = made(DType::kF32, 1, static_cast<int64_t>(weights.size()));
       CopyIn(backend.get(), weights, feature.weights);
     }
-    // Columns 1 to 3 of a row.
+    // Reads columns 1 to 3 of a row.
     feature.segments = {{1, kWidth, made(DType::kBF16, samples, max_length * kWidth)}};
     CopyIn(backend.get(), gradients, feature.segments[0].values);
     features.push_back(std::move(feature));

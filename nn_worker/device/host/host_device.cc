@@ -27,7 +27,7 @@ constexpr int kOperationsPerPoll = 64;
 // A card's queue is bounded, too: when it is full, a call waits for room.
 constexpr size_t kMaxEnqueued = 4096;
 constexpr int64_t kMaxBlocks = int64_t{1} << 31;
-// The limits of all cards so far.
+// The limits of all cards that exist so far.
 constexpr int64_t kMaxThreadsInBlock = 1024;
 constexpr uint32_t kMaxGridY = 65535;  // and z
 constexpr uint32_t kMaxBlockZ = 64;
