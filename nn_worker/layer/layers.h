@@ -154,8 +154,8 @@ absl::StatusOr<std::unique_ptr<Layer>> NewCinLayer(const CinConfig& config);
 //   x: [k, d]  y: [k, units]
 //   y = concat over heads of softmax(Q K^T / sqrt(units / heads)) V + x W_residual
 //   Q, K, V = x times a weight each, without bias; x itself is the residual if d is `units`
-// INVALID_ARGUMENT unless `heads` divides `units`, both are at least 1, and `layers` is 1: the graph
-// expands a larger number into single layers, and adds the layer norm and ReLU after each.
+// INVALID_ARGUMENT unless `heads` divides `units`, both are at least 1, and `layers` is 1: the
+// graph expands a larger number into single layers, and adds the layer norm and ReLU after each.
 absl::StatusOr<std::unique_ptr<Layer>> NewAttentionLayer(const AttentionConfig& config);
 
 // y = the mean, sum or maximum of the positions of a sequence before its end, column by column;
