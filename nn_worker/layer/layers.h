@@ -70,8 +70,8 @@ absl::StatusOr<std::unique_ptr<Layer>> NewNumericEmbeddingLayer(
 // running statistics. In both scopes these follow the global batch, each sample with the same
 // weight, and they change only in EndStep, and only if the control applies: a step that does not
 // count or is not finite leaves them alone. LOCAL adds up its sums over the ranks in EndStep, in
-// every step; GLOBAL already has them. INVALID_ARGUMENT if momentum is not in [0, 1] or epsilon is
-// not > 0.
+// every step; GLOBAL already has them.
+// INVALID_ARGUMENT if momentum is not in [0, 1] or epsilon is not > 0.
 absl::StatusOr<std::unique_ptr<Layer>> NewBatchNormLayer(const BatchNormConfig& config);
 
 // Layer normalisation over the last axis (Ba, Kiros and Hinton 2016), of any shape.

@@ -23,7 +23,8 @@ namespace satrap {
 // INVALID_ARGUMENT, with a list of the possible outputs, if an output is none of these.
 // INVALID_ARGUMENT also if an output needs candidates, which only the parts of training have: if it
 // is the output of a layer candidate_logits or in_batch_logits, is the rows of candidates, or is
-// computed from any of these. REQUIRES: outputs is not empty
+// computed from any of these.
+// REQUIRES: outputs is not empty
 absl::StatusOr<ModelConfig> ModelOfOutputs(const ModelConfig& model, const GraphInputs& inputs,
                                            const std::vector<std::string>& outputs);
 
