@@ -38,7 +38,7 @@ absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
   return counts;
 }
 
-// The share of its step that the part of a hybrid Update has.
+// The share that the part of a hybrid Update has in its step.
 absl::StatusOr<double> PartShare(const UpdateHeader& header, const TableOwnership& ownership,
                                  absl::Span<const TableGradient> tables) {
   const auto needs = std::find_if(tables.begin(), tables.end(), [&](const TableGradient& table) {

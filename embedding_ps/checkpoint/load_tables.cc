@@ -40,8 +40,7 @@ absl::StatusOr<const SavedTable*> FindSavedTable(const LoadOptions& options,
 absl::Status CheckRowCount(const CheckpointManifest& manifest, const SavedTable& saved,
                            const EmbeddingTable& table, const std::string& directory) {
   if (!saved.has_rows()) return absl::OkStatus();
-  // A range without rows has no file, so a file that is missing from the list shows only in the
-  // sum.
+  // A range without rows has no file, so only the sum of the rows shows that the list lacks a file.
   uint64_t rows = 0;
   for (const SavedFile& file : manifest.table_files()) {
     if (file.table() == saved.id()) rows += file.rows();

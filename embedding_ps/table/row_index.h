@@ -26,7 +26,7 @@ namespace satrap {
 
 class RowIndex {
  public:
-  // These two constants are no row numbers: all row numbers are smaller.
+  // These two constants are not row numbers: all row numbers are smaller.
   static constexpr uint32_t kAbsent = 0xffffffff;
   static constexpr uint32_t kFurther = 0xfffffffe;
 

@@ -194,7 +194,7 @@ void RowUpdater::Step::CatchUp(const FusedSegments& fused, float* row) const {
 void RowUpdater::Step::AgeNewRow(float* row) const {
   if (!updater_.is_global_ || context_.step == 0) return;
   for (const FusedSegments& fused : updater_.fused_) {
-    // All other segments have no state that ages, or they catch up when they are stepped.
+    // Any other segment either has no state that ages or catches up when it is stepped.
     if (!fused.needs_sweep) continue;
     fused.optimizer->AgeState(context_.step,
                               absl::MakeSpan(row + fused.state_offset, fused.optimizer_state_size));

@@ -142,8 +142,8 @@ class TableShard {
   // sweeps.
   mutable std::vector<uint64_t> seen_ GUARDED_BY(mutex_);
   std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null if no cut is in progress
-  // The mark of the newest cut. If an entry has a mark other than 0, it is that of a cut that began
-  // after last_mark_ was last 0 and that was not read completely.
+  // The mark of the newest cut. If the mark of an entry is not 0, it is the mark of a cut that was
+  // not read completely. That cut began after last_mark_ was last 0.
   uint8_t last_mark_ GUARDED_BY(mutex_) = 0;
 };
 

@@ -1,7 +1,7 @@
 // A Backend owns a device's memory and runs the operations of the dense network on it. Layers are
 // written once, against this class, and know nothing of the device. Implementations: CpuBackend;
-// CpuHalfBackend, which computes with 16-bit values by CpuBackend; DeviceBackend, on a card or on
-// the host's device; and ReferenceBackend for tests. Each passes backend_conformance.h.
+// CpuHalfBackend, which computes with 16-bit values by means of CpuBackend; DeviceBackend, on a
+// card or on the host's device; and ReferenceBackend for tests. Each passes backend_conformance.h.
 //
 // Memory. The tensors given to a backend view memory of that backend, with the alignment that
 // tensor.h promises. Tensors are F32 unless an operation says otherwise, and the outputs of an

@@ -56,8 +56,8 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // Graph inputs: 0 is "numeric", 1 + i is GraphInputs.segments[i]; after them the lengths of
-  // GraphInputs.sequences, and after these its candidates.
+  // Graph inputs: 0 is "numeric", 1 + i is GraphInputs.segments[i]; then come the lengths of
+  // GraphInputs.sequences, and then GraphInputs.candidates.
   int num_inputs() const;
   // The shape is (max_samples, values of one sample), or (max_candidates, dim) for an input of
   // candidates. Empty if no layer reads the input.
@@ -126,7 +126,7 @@ class Network {
   // samples and of parameters carry it until Step takes it out again.
   const GradientScale& gradient_scale() const;
 
-  // Trainable values, without gaps: what papers count.
+  // The number of trainable values, without those in gaps: the number that papers state.
   int64_t num_parameters() const;
   // "deep/linear_0.weight", in the order of parameters().
   std::vector<std::string> parameter_names() const;

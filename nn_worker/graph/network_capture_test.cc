@@ -72,7 +72,7 @@ struct Job {
   int features = 2;
 };
 
-// What ranks add up their gradients with. A single rank needs neither.
+// The objects with which ranks add up their gradients.
 struct RankSums {
   std::unique_ptr<Collective> collective = std::move(NewLocalCollectives(1)[0]);
   std::unique_ptr<DeviceReduction> reduction;

@@ -206,7 +206,7 @@ void NetworkGraph::SetRows(int64_t samples, int64_t candidates, BoundNode* node)
 
 absl::Status NetworkGraph::Train(absl::Span<const LossTargets> targets) {
   losses_->Set(targets, samples_);
-  // For a size that occurs only once a capture would not pay, so only full parts run from graphs.
+  // Capturing does not pay for a size that occurs only once, so only full parts run from graphs.
   const bool full =
       samples_ == options_.max_samples || (samples_ > 0 && samples_ == options_.min_full_samples);
   if (!full || !not_captured_.empty() || !graphs_.active()) return RunStages(0, num_stages());

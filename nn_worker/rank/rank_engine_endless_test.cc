@@ -52,7 +52,7 @@ TEST_F(RankEngineEndlessTest, AfterAQuietTimeARankWithoutAPartJoinsAsSoonAsBefor
   cluster.RunFor(10000);
   const size_t before = cluster.steps.size();
   while (cluster.steps.size() == before) cluster.RunFor(1);
-  // An empty step has just ended, so the next one is due only after the whole longest interval.
+  // An empty step has just ended, so the next empty step is due only after the longest interval.
   PutPart(&cluster);
   PutPart(&cluster);
   cluster.RunFor(10);

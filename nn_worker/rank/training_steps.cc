@@ -177,8 +177,8 @@ void TrainingSteps::OnStepDone(StepResult result) {
   if (result.weight > 0) CountStep(result);
   if (peers_.failure->failed()) return;
   if (joined_.has_value()) EndJoinedPart(&result, step);
-  // This comes before OnAllIdle: a flag that came with the allreduce that found all ranks idle must
-  // be honoured now. Otherwise the ranks would begin another epoch first.
+  // This comes before OnAllIdle: the allreduce that found all ranks idle may also have brought this
+  // flag, which must be honoured now. Otherwise the ranks would begin another epoch first.
   if (result.stop) decided_.end = true;
   if (result.validation) decided_.evaluate = true;
   if (result.cut) peers_.cuts->OnDecided();
@@ -301,8 +301,9 @@ void TrainingSteps::OnAllIdle() {
   CHECK(pipeline_->empty());
   training_ = false;
   peers_.record->AddTrainingTime(executor_->NowUs() - training_since_us_);
-  // If a stop was decided at the last step of an epoch, this is that stop and not yet the end of
-  // the epoch: training resumes, finds no parts, and all ranks are idle again.
+  // If a stop was decided at the last step of an epoch, the ranks are idle because of that stop,
+  // not yet because of the end of the epoch: training resumes, finds no parts, and all ranks are
+  // idle again.
   const bool stopped = decided_.evaluate || decided_.end || peers_.cuts->decided();
   Idle idle = std::exchange(decided_, Idle());
   idle.epoch_end = epoch_ended_ = !stopped;

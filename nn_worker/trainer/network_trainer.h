@@ -58,8 +58,8 @@ struct NetworkTrainerOptions {
   // Called on the step's thread with a time for each step that has a part: the seconds from handing
   // its inputs to the backend until its gradients of embeddings are back. Null: not measured.
   std::function<void(double seconds)> on_device_step;
-  // Set to a text, for people, of what the step's thread does next. The text is never freed. May be
-  // null.
+  // The trainer sets this to a short text that tells people what the step's thread does next. The
+  // text is never freed. May be null.
   std::atomic<const char*>* activity = nullptr;
 };
 

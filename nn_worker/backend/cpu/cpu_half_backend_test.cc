@@ -258,7 +258,7 @@ TEST(CpuHalfBackendTest, GathersTheRowsOfF32Rounded) {
     };
     feature.ids = uints(ids[f]);
     if (f == 1) feature.offsets = uints(offsets);
-    // Columns 1 to 4 of a row. The segment of the second feature lies in front of that of the
+    // Reads columns 1 to 4 of a row. The values of the second feature lie in front of those of the
     // first.
     feature.segments = {{1, 4, all.Columns(f == 0 ? 4 : 0, 4)}};
   }
@@ -335,7 +335,7 @@ TEST(CpuHalfBackendTest, ScattersTheGradientsOfAllSamples) {
       feature.weights = made(DType::kF32, 1, static_cast<int64_t>(weights.size()));
       CopyIn(backend.get(), weights, feature.weights);
     }
-    // Columns 1 to 3 of a row.
+    // Reads columns 1 to 3 of a row.
     feature.segments = {{1, kWidth, made(DType::kBF16, samples, max_length * kWidth)}};
     CopyIn(backend.get(), gradients, feature.segments[0].values);
     features.push_back(std::move(feature));

@@ -27,7 +27,7 @@ constexpr int kOperationsPerPoll = 64;
 // A card's queue is bounded, too: when it is full, a call waits for room.
 constexpr size_t kMaxEnqueued = 4096;
 constexpr int64_t kMaxBlocks = int64_t{1} << 31;
-// The limits of all cards so far.
+// The limits of all cards that exist so far.
 constexpr int64_t kMaxThreadsInBlock = 1024;
 constexpr uint32_t kMaxGridY = 65535;  // and z
 constexpr uint32_t kMaxBlockZ = 64;
@@ -294,7 +294,7 @@ void HostDevice::CheckNotCaptured(const Queue* queue, const char* call) const {
   CHECK(queue != capturing_) << call << " cannot be captured";
 }
 
-// Only the capturing thread must not make these calls.
+// The capturing thread must not make these calls; other threads may.
 void HostDevice::CheckNotCapturing(const char* call) const {
   CHECK(capturing_ == nullptr || capturing_thread_ != std::this_thread::get_id())
       << call << " while the same thread captures a stream: a card refuses it";

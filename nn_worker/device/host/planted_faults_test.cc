@@ -1,6 +1,6 @@
-// Tests kernels with one fault each. A card would not report these faults, or reports only wrong
-// numbers. Here most end in a message that names the kernel, block, thread and line. Faults that
-// depend on the order of warps give a wrong result in at least one of the orders.
+// Tests kernels with one fault each. On a card these faults would go unnoticed, or would only give
+// wrong numbers. Here most end in a message that names the kernel, block, thread and line. Faults
+// that depend on the order of warps give a wrong result in at least one of the orders.
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -58,8 +58,8 @@ using Group = Vec<float, kGroup>;
 
 constexpr int64_t GroupsOf(int64_t cols) { return (cols + kGroup - 1) / kGroup; }
 
-// Loads the values at p. `count` values are left in the row; lanes from there on get 0. `aligned`:
-// p is aligned to 4 values.
+// Loads the values at p. `count`: how many values the row has from p on. Lanes beyond these get 0.
+// `aligned`: p is aligned to 4 values.
 template <typename T>
 SATRAP_DEVICE Group LoadGroup(const T* p, int64_t count, bool aligned) {
   Group group = {};

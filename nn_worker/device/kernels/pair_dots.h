@@ -42,8 +42,8 @@ struct DotFactor {
   int32_t input, column;
 };
 
-// Writes the columns of all pieces. Pieces without factors get 0, or stay unchanged if they are
-// added to.
+// Writes the columns of all pieces. A piece without factors gets 0, unless its `add` is set: then
+// it stays unchanged.
 //   pieces: [num_pieces] in device memory   `max_width`: the largest width   dy: (n, terms)
 void PairDotsGrad(DeviceStream* stream, const ConstValues* inputs, const DotGradPiece* pieces,
                   int num_pieces, int64_t max_width, const DotFactor* factors, ConstValues dy);

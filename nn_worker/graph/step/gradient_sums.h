@@ -27,7 +27,8 @@ namespace satrap {
 
 class GradientSums {
  public:
-  // Ends a sum in progress: waits for it with a collective, and aborts it with a DeviceReduction.
+  // Ends a sum in progress. Waits for the end of a sum by a collective; aborts a sum by a
+  // DeviceReduction.
   virtual ~GradientSums() = default;
 
   // Begins to add up the gradients, in place, once the operations enqueued so far have run. Until
