@@ -207,8 +207,8 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
   file_system_->Remove(draft).IgnoreError();
   RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(file_system_->SyncFolder(folder));
-  // The number may only have been free because a later COMPACTED entry replaced the one that had
-  // it.
+  // Perhaps the number was free only because a later COMPACTED entry has replaced the entry that
+  // had this number.
   ASSIGN_OR_RETURN(const size_t highest, HighestNumber());
   if (highest > number_ + 1) {
     return absl::AbortedError(absl::StrCat(path, ": another coordinator has written ",

@@ -172,8 +172,8 @@ absl::StatusOr<std::vector<int64_t>> KafkaCluster::OffsetsAt(
   // higher offset and is not skipped.
   ASSIGN_OR_RETURN(const std::vector<int64_t> latest,
                    AskOffsets(partitions, RD_KAFKA_OFFSET_END, deadline_ms));
-  // Negative times have another meaning in the protocol. Time 0 serves as well: all messages are
-  // later.
+  // Negative times have another meaning in the protocol, so 0 is used instead of them. The answer
+  // is the same, because all messages are later.
   ASSIGN_OR_RETURN(std::vector<int64_t> offsets,
                    AskOffsets(partitions, std::max<int64_t>(time_ms, 0), deadline_ms));
   for (size_t i = 0; i < offsets.size(); ++i) {

@@ -83,9 +83,10 @@ class RoleRuntime {
   const RunPosition& position() const;
   const LedgerState& ledger() const;   // data loaders and rank 0 only
   uint64_t order_fingerprint() const;  // that of the run's cuts. REQUIRES: after Join
-  // These set a sink for each wish for a cut, or each partition dealt to any loader, that a
-  // heartbeat brings. A sink may get the same one several times. It is called on a thread of the
-  // runtime and must not block. Null removes the sink, after waiting for a call that is running.
+  // These set the sink that receives each wish for a cut, and the sink that receives each partition
+  // dealt to any loader. Heartbeats bring both. A sink may receive the same wish or partition
+  // several times. It is called on a thread of the runtime and must not block. Null removes the
+  // sink, after waiting for a call that is running.
   void SetWishSink(std::function<void(const CutWish&)> sink);
   void SetDealtSink(std::function<void(const DealtPartition&)> sink);
   KillPoints* kill_points();  // end this process where the job says so

@@ -97,8 +97,8 @@ struct CoordinatorOptions {
 class CoordinatorEngine final : public rpc::Handler {
  public:
   // Serves the generation `claimed`, or, if the run has finished, only its end. Executors, file
-  // system and kill points are not owned. They must outlive the engine; the executors may hold
-  // timers and questions to brokers of the engine even after it is destroyed. REQUIRES: all of
+  // system and kill points are not owned. They must outlive the engine; the executors may still
+  // hold the engine's timers and its questions to brokers after it is destroyed. REQUIRES: all of
   // `options` are set; only kill_points and warn may be null, and also topics and topic_executor if
   // the job reads no topics
   CoordinatorEngine(ClaimedGeneration claimed, const CoordinatorOptions& options);

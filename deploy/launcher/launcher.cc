@@ -38,8 +38,8 @@ constexpr int64_t kSettleMs = 700;
 constexpr int64_t kFinishMs = 20000;
 // How long killed processes may take to disappear; the kernel must free their memory first.
 constexpr int64_t kKillMs = 60000;
-// After a wish to stop was accepted during a pause, how long its command may take to ask for the
-// end.
+// During a pause a command may wish to stop the run. After its wish was accepted, it has this long
+// to ask for the status, which tells it that the run has stopped.
 constexpr int64_t kTellMs = 2000;
 constexpr char kCameTooLate[] =
     " came too late to stop the run, which has finished; its result is complete";
@@ -424,8 +424,8 @@ RunEnd Launcher::Rep::Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status
     if (watch.state() == STOPPED) {
       return Finish(signals.first() != 0 ? RunEnd::INTERRUPTED : RunEnd::STOPPED);
     }
-    // Do not restart in order to stop: the next generation would begin from the newest cut, so it
-    // could not save more.
+    // If a stop was asked for, a failure ends the run without a restart: the next generation would
+    // begin from the newest cut, so it could not save more than that.
     if (stop.begun() && cause.has_value()) {
       // If processes have ended because the run is over, the coordinator's last answer may still be
       // missing.

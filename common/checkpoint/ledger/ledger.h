@@ -64,8 +64,8 @@ class Ledger {
   // Adds everything that `other` holds. Fails with INTERNAL where Add would; the ledger is then
   // useless.
   absl::Status Merge(const Ledger& other);
-  // The error that Add(epoch, range) would return, without changing anything. A caller that reads
-  // the records can name their file.
+  // The error that Add(epoch, range) would return. Changes nothing. For a caller that has read the
+  // records itself, and so can name their file in its own error.
   absl::Status Check(uint32_t epoch, const ProvenanceRange& range) const;
   // Keeps only the totals of epochs before `epoch`. REQUIRES: they are over
   void CloseEpochsBefore(uint32_t epoch);
