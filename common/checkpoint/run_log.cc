@@ -43,8 +43,9 @@ std::vector<size_t> EntryNumbers(const std::vector<std::string>& names) {
   return numbers;
 }
 
-// Syncs the folders above `path`, so that a power failure cannot lose the names on the way to it:
-// the process that made the run's folder, and perhaps some folders above it, has not synced them.
+// Syncs the folders above `path`, so that a power failure cannot lose the names on the way to it.
+// The process that made the run's folder, and perhaps some folders above it, has not synced these
+// names.
 absl::Status SyncFoldersAbove(std::string path, FileSystem* file_system) {
   bool is_parent = true;
   for (size_t slash = path.rfind('/'); slash != std::string::npos && path.size() > 1;

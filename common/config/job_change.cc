@@ -103,8 +103,8 @@ std::string ShownValue(const Message& message, const FieldDescriptor* field) {
   return text.size() > kLongest ? text.substr(0, kLongest) + "..." : text;
 }
 
-// Visits all fields by reflection, so that a field that is added to the job later may not change
-// until its author permits that by an option (proto/options.proto).
+// Visits all fields by reflection. So if a field is added to the job later, a change of it is
+// refused until the field's author permits changes by an option (proto/options.proto).
 class Comparison {
  public:
   Comparison(const JobConfig& from, Problems* problems)

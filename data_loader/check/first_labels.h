@@ -1,7 +1,7 @@
 // Checks the first labels that a loader reads in a new run. If no loss of the job accepts a label,
-// its record is bad. But if the labels are -1 and 1, or 1 and 5, instead of 0 and 1, half of the
-// records are good because of the 1, and from these alone the model would learn "all positive". So
-// a run with such labels must end at once.
+// its record is bad. But suppose that the labels are -1 and 1, or 1 and 5, instead of 0 and 1. Then
+// half of the records, those with a 1, are good, and from these alone the model would learn "all
+// positive". So a run with such labels must end at once.
 //
 // Thread-safe.
 

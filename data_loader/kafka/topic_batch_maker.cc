@@ -317,8 +317,8 @@ class TopicBatchMaker final : public BatchMaker {
     if (closed.block == nullptr) {
       if (trains_) {
         cutter_.QueueRider(EmptyOffsets(partition->split.split, closed.first, closed.end));
-        // Do not count this rider if partitions are read by turns: how many blocks of a gap come as
-        // one depends on what has arrived, and the batches of such lanes must not depend on that.
+        // Do not count this rider if partitions are read by turns. What has arrived decides how
+        // many blocks of a gap come as one rider, but must not decide the batches of such lanes.
         if (!by_turns_) ++riders_;
       }
     } else if (trains_ || closed.block->records.rows() > 0) {

@@ -1,5 +1,5 @@
 // A TopicStream is shared by a loader's batch makers of one stream that reads topics. In addition
-// to the StreamSpec it has how to reach brokers, the dead letters, and the progress.
+// to the StreamSpec it has the access to brokers, the sink of dead letters, and the progress.
 //
 // Thread-safe, as its members are.
 

@@ -69,10 +69,10 @@ struct Launcher::Rep {
   Cause FindCauseOfEnd();
   bool IsOver() const;
   bool IsScaled() const;
-  // Whether the generation has ended because somebody asked for that, or because the log says that
-  // the next generation has another job, so that nothing has failed. True only once for each such
-  // entry of the log: if a generation is announced but never begins, that counts as a failure.
-  // REQUIRES: as IsScaled
+  // Whether the generation has ended without a failure: because somebody asked for that, or because
+  // the log says that the next generation has another job. True only once for each such entry of
+  // the log: if a generation is announced but never begins, that counts as a failure. REQUIRES: as
+  // IsScaled
   bool TakeWish(bool is_new_cut);
   // Kills the generation and starts the next one. Returns the run's end if there is no next one.
   absl::optional<RunEnd> Restart(const Cause& cause,
@@ -127,8 +127,8 @@ absl::Status Launcher::Rep::Begin(const std::string& bin_dir) {
 absl::StatusOr<std::string> Launcher::Rep::StartGenerationOrGoBack(bool drops_change) {
   const absl::Status started = StartGeneration(drops_change);
   if (started.ok()) return "";
-  // Do not go back to the earlier job because of a shortage, which is not the job's fault, or if
-  // the user has named a cut, because the earlier job would begin from another one.
+  // Do not go back to the earlier job in two cases: after a shortage, which is not the job's fault,
+  // and if the user has named a cut, because the earlier job would begin from another one.
   const bool names_cut = !options.from_cut.empty() && progress.generation == generations_before;
   if (ShortageOf(started) != Shortage::kNone || names_cut) return started;
   ASSIGN_OR_RETURN(const std::string why, GoBack(started, job, &progress));

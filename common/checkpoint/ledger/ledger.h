@@ -57,9 +57,9 @@ class Ledger {
   // Equal ledgers give equal states, in whatever order their ranges were added.
   LedgerState ToState() const;
 
-  // Consumes a range. INTERNAL, with nothing changed, if a record of it is consumed already, if it
-  // is out of its block, if it contradicts what the ledger knows of the block or the split, or if
-  // the epoch is closed.
+  // Consumes a range. INTERNAL, with nothing changed, if a record of the range is consumed already,
+  // if the range is not within its block, if it contradicts what the ledger knows of the block or
+  // the split, or if the epoch is closed.
   absl::Status Add(uint32_t epoch, const ProvenanceRange& range);
   // Adds everything that `other` holds. Fails with INTERNAL where Add would; the ledger is then
   // useless.

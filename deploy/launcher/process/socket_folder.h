@@ -27,8 +27,9 @@ class SocketFolder {
   // as FileError (common/file/file_error.h).
   static absl::StatusOr<std::unique_ptr<SocketFolder>> Make(const std::string& parent,
                                                             const std::string& link);
-  // As Make, in the temporary folder. Errors mention TMPDIR, which names that folder: as FileError
-  // if it is not a folder, or INVALID_ARGUMENT if its path is too long for sockets in it.
+  // As Make, in the temporary folder. Errors mention TMPDIR, which names that folder. They are as
+  // FileError if it is not a folder, and INVALID_ARGUMENT if its path is too long for sockets in
+  // it.
   static absl::StatusOr<std::unique_ptr<SocketFolder>> MakeInTemporaryFolder(
       const std::string& link);
   ~SocketFolder();
