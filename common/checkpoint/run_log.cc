@@ -293,8 +293,8 @@ int RunLog::restarts_without_cut() const {
     if (!entries_[i - 1].has_generation()) continue;
     // A user's start or resume, or a change of the run's size, resets the count of restarts.
     if (entries_[i - 1].generation().began() != BEGAN_RESTART) break;
-    // These are no failures: the generation before left with its cut because it was asked to, or
-    // its job was dropped.
+    // These restarts do not follow a failure: the previous generation left with its cut because it
+    // was asked to, or its job was dropped.
     if (i >= 2 && (entries_[i - 2].cut().leave() || entries_[i - 2].has_dropped())) break;
     ++restarts;
   }

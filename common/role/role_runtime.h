@@ -21,8 +21,8 @@
 //
 // Endings. If the coordinator says FINISHED, WaitForFinish returns, and the process exits with 0.
 // Every other ending logs its reason, leaves an Ending (ending.h) and exits the process from the
-// runtime's control thread, whatever other threads are doing, without destructors. So write a file
-// that must not be left half written under another name, and rename it. Exit codes:
+// runtime's control thread, whatever other threads are doing, without destructors. So if a file
+// must not be left half written, write it under another name and then rename it. Exit codes:
 //   0       The coordinator says STOPPED; or the run had finished before this process joined it.
 //   1, 77   The coordinator says FAILED. A failure given to failure_sink is first reported to the
 //           coordinator, whose answer says how the run ends. 1 if this process failed first, or

@@ -35,7 +35,7 @@ class FirstLabels {
   // INVALID_ARGUMENT if the losses of a column refuse more than one label and more than 1 % of the
   // column's known labels. The message names the column, the values and what to do.
   absl::Status Check() const;
-  // As Check, but for use while fewer than kRecords have been added: fails as soon as so many
+  // Like Check, but for use while fewer than kRecords have been added: fails as soon as so many
   // labels are refused that Check will fail whatever follows.
   absl::Status CheckSoFar() const;
 

@@ -22,7 +22,7 @@ constexpr size_t kReadMessages = 1000;
 constexpr int64_t kWaitMs = 50;
 // While the broker has further messages, a block may stay open for this many times max_wait_ms.
 constexpr int64_t kWaitsWithLag = 10;
-// If more blocks without records than this wait for a part, they get a batch of their own.
+// At most this many blocks without records wait for a part; more get a batch of their own.
 constexpr size_t kMaxRiders = 256;
 
 class TopicBatchMaker final : public BatchMaker {

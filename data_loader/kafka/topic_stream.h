@@ -26,7 +26,7 @@ namespace satrap {
 
 // The functions by which a loader reads topics. Tests replace them.
 struct TopicAccess {
-  // As PartitionReader::Open. `trains`: the source is for the train stream.
+  // Like PartitionReader::Open. `trains`: the source is for the train stream.
   std::function<absl::StatusOr<std::unique_ptr<MessageSource>>(
       const KafkaConfig&, std::vector<KafkaPlace>, bool trains)>
       open_source;

@@ -1,6 +1,6 @@
 // deploy/satrap_tools, the command-line program that has all commands and the kernels of devices.
-// It is a program of its own because all that takes long to compile and a first training needs none
-// of it.
+// It is a program of its own because what it has in addition to deploy/satrap_cli takes long to
+// compile, and a first training needs none of that.
 
 #ifndef SATRAP_DEPLOY_CLI_TOOLS_PROGRAM_H_
 #define SATRAP_DEPLOY_CLI_TOOLS_PROGRAM_H_

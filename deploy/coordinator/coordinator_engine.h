@@ -69,7 +69,7 @@ struct CoordinatorTimeouts {
   int64_t log_period_ms = 3000;
   // How often the engine checks whether the topics of a run without end have new partitions.
   int64_t partitions_period_ms = 10000;
-  // How long to wait before asking a broker again that did not answer.
+  // If a broker did not answer, how long to wait before asking it again.
   int64_t broker_pause_ms = 1000;
 };
 
@@ -80,7 +80,7 @@ struct CoordinatorOptions {
   FileSystem* file_system = nullptr;
   // For a job that reads topics: the source that answers questions about topics, and the executor
   // that runs these questions, one at a time. Only loaders that ask for their partitions wait for
-  // it.
+  // this executor.
   TopicSource* topics = nullptr;
   Executor* topic_executor = nullptr;
   uint64_t writer = 0;                   // random id of this process; part of its drafts' names

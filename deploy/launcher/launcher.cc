@@ -51,8 +51,8 @@ struct Launcher::Rep {
   absl::Status Begin(const std::string& bin_dir);
   // `drops_change`: the job in the log cannot be started, for the reason in `next_cause`.
   absl::Status StartGeneration(bool drops_change = false);
-  // As StartGeneration, but if the job in the log cannot be started here, goes back to the earlier
-  // job (run_progress.h) and returns a text that says so; otherwise returns "".
+  // Like StartGeneration, but if the job in the log cannot be started here, goes back to the
+  // earlier job (run_progress.h) and returns a text that says so; otherwise returns "".
   absl::StatusOr<std::string> StartGenerationOrGoBack(bool drops_change = false);
   RunEnd Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
              absl::FunctionRef<void(const std::string&)> on_message);
@@ -150,8 +150,7 @@ absl::Status Launcher::Rep::StartGeneration(bool drops_change) {
       absl::StrCat("--config=", folder->JobPath()),
       absl::StrCat("--listen=", generation->coordinator_address()),
   };
-  // Not for a resume: there the job comes from the user, and the cause of an earlier end does not
-  // matter.
+  // In a resume the job comes from the user, so the cause of an earlier end does not matter.
   if (next_cause.has_value() && !is_next_job) AddFlagsOf(*next_cause, &flags);
   if (is_next_job && !options.from_cut.empty()) {
     flags.push_back(absl::StrCat("--from=", options.from_cut));

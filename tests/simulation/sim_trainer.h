@@ -38,8 +38,8 @@ class SimTraining {
     // Rank 0 loads a cut into the tables of all PSs.
     std::function<void(const std::string& cut, std::function<void(absl::Status)> done)> restore;
   };
-  // How often each sample was in the part of a step (counted or not) or was scored, by (stream,
-  // epoch or pass).
+  // How often each sample was seen: was in a part of a step, counted or not, or was scored. The key
+  // is (stream, epoch or pass).
   using Seen = std::map<std::pair<int, uint32_t>, std::map<uint64_t, int>>;
   // The state that a cut must hold, known without asking any engine. A life that begins from a cut
   // begins with the cut's state, so the checks at the end cover all lives.

@@ -21,7 +21,7 @@ namespace satrap {
 // A table of the cuts in RUN/checkpoints, the oldest first: name, generation, step, bytes, age at
 // `now_unix_ms`, marks (best, latest, last); then the folders that no entry of the log commits. A
 // cut that is damaged, or missing although it should exist, is marked with what is wrong
-// (cut_check.h). DATA_LOSS as RunLog::Open.
+// (cut_check.h). DATA_LOSS as RunLog::Open returns it.
 absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_unix_ms);
 
 // Describes the contents of a cut; every line ends with a line feed. With `job`, if it is not null,

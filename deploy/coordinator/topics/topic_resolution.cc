@@ -112,7 +112,8 @@ absl::StatusOr<Offsets> FindStarts(Found* found, TopicSource* source) {
   return offsets;
 }
 
-// The reason why the stream must not wait for messages that are not written yet; null if it may.
+// The reason why the stream must not wait for messages that are not written yet; null if it may
+// wait.
 const char* WhyNotWait(const JobConfig& job, const TopicInput& stream) {
   if (stream.stream != TRAIN_STREAM) {
     return "an evaluation reads all of its records and must not wait for any";
