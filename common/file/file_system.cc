@@ -109,7 +109,7 @@ class DiskFile final : public WritableFile {
       if (n > 0) done += static_cast<size_t>(n);
       if (done == size || !direct_) continue;
       // Either the direct write was refused, or the disk is full, or a size limit lies within a
-      // block. An ordinary write of the remaining bytes tells.
+      // block. An ordinary write of the remaining bytes shows which.
       if (!SetDirect(false)) return FileError("write", path_);
       direct_ = false;
     }

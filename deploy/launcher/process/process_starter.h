@@ -8,7 +8,7 @@
 //
 // If the launcher dies, so does the starter, and if the starter dies, so do its programs: the
 // kernel ensures both. After the starter has died, or has not answered within 10 s, every call
-// returns that error until Replace is called.
+// returns ABORTED until Replace is called.
 //
 // Not thread-safe; for the thread that forked it.
 
@@ -43,8 +43,8 @@ class ProcessStarter {
   ProcessStarter(const ProcessStarter&) = delete;
   ProcessStarter& operator=(const ProcessStarter&) = delete;
 
-  // Runs args[0] with `args`; stdout and stderr are appended to the file `log_path`. Errors,
-  // including their marks of a shortage, as ChildProcess::Start; ABORTED if the starter is gone or
+  // Runs args[0] with `args`; stdout and stderr are appended to the file `log_path`. Errors are
+  // those of ChildProcess::Start, with their marks of a shortage; ABORTED if the starter is gone or
   // silent.
   absl::StatusOr<pid_t> Start(const std::vector<std::string>& args, const std::string& log_path);
   // Sends `signal` to each of `pids` that has not ended. ABORTED as Start returns it.

@@ -31,8 +31,8 @@ namespace satrap {
 
 class StopSignals {
  public:
-  // `now_ms` is the clock that measures the second above; it must not go backwards. REQUIRES:
-  // called on the main thread; no other thread has these signals unblocked
+  // `now_ms` is the clock for the limit of one second (see above); it must not go backwards.
+  // REQUIRES: called on the main thread; no other thread has these signals unblocked
   explicit StopSignals(std::function<int64_t()> now_ms = MonotonicMs);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
