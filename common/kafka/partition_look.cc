@@ -69,10 +69,10 @@ class Looker {
     return absl::IsUnavailable(error) || absl::IsNotFound(error);
   }
 
-  // Asks where the partition of question `i` begins and ends. For a partition that ends, as the
-  // brokers have said, at or before the question's offset. Completes the look, or returns false. A
-  // leader that was just elected answers this only when it knows how far its log is committed;
-  // until then it gives messages as if the partition ended earlier.
+  // Call when the brokers have said that the partition of question `i` ends at or before the
+  // question's offset. Asks where the partition begins and ends. Completes the look, or returns
+  // false. A leader that was just elected answers this only when it knows how far its log is
+  // committed; until then it gives messages as if the partition ended earlier.
   bool AskEnds(size_t i) {
     const PartitionQuestion& question = questions_[i];
     int64_t earliest = -1;

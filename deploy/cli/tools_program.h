@@ -10,9 +10,9 @@
 namespace satrap {
 
 // Replaces this program by satrap_tools, with the same command line. Returns only on failure:
-// NOT_FOUND if satrap_tools is not built, otherwise as FileError. Closes the files that this
-// program has opened with FD_CLOEXEC, and so releases their locks. REQUIRES: this process has not
-// begun any work that must continue
+// NOT_FOUND if satrap_tools is not built, otherwise the errors of FileError. Closes the files that
+// this program has opened with FD_CLOEXEC, and so releases their locks. REQUIRES: this process has
+// not begun any work that must continue
 absl::Status BecomeToolsProgram();
 
 }  // namespace satrap

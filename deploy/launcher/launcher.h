@@ -4,8 +4,9 @@
 // A generation ends when one of its processes ends, when the coordinator says RESTARTING, or when
 // the coordinator is silent. Then the launcher kills all processes of the generation at once and
 // starts the next one. The job in the newest GENERATION entry of the run's log says how many
-// processes of each role the next generation has. It pauses first (restart_count.h); during a pause
-// it accepts a wish to stop (pause_server.h). The run ends when
+// processes of each role the next generation has. Before it starts the next generation, the
+// launcher pauses (restart_count.h); during a pause it accepts a wish to stop (pause_server.h). The
+// run ends when
 //   - there were `max_restarts` restarts without a cut between them,
 //   - two generations in a row ended before they were ready, for a reason that no restart cures,
 //   - the coordinator says FINISHED, FAILED or STOPPED, or

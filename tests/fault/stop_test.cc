@@ -136,8 +136,8 @@ TEST_F(StopTest, TheKeysOfCtrlCPressedTwiceEndTheRunAtOnce) {
   EXPECT_TRUE(NobodyIsLeft());
 }
 
-// The key reaches the benchmark's process and the process of its training. The benchmark then also
-// sends the signal to the training.
+// Ctrl-C on the terminal reaches the benchmark's process and the process of its training. The
+// benchmark then also sends the signal to the training.
 TEST_F(StopTest, CtrlCStopsABenchmarkOfCutsAndTheTrainingThatRunsForIt) {
   // Both processes have the name of this link in their command lines, by which the test finds them.
   // The benchmark chooses the run's folder itself, below its working folder.

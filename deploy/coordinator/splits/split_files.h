@@ -22,7 +22,7 @@
 namespace satrap {
 
 // The list of the run in job.run_dir(). If the generation begins from a cut, this is the list in
-// the folder whose order fingerprint, together with `topics`, equals the cut's, `cut_order`.
+// the folder whose order fingerprint, together with `topics`, equals that of the cut, `cut_order`.
 // Without a cut, or if no list has that fingerprint, it is `proposed` if the folder has that list,
 // and otherwise the first list by name. If the folder has no list, writes `proposed`, which is
 // durable when this returns. `writer` is random and names the draft. DATA_LOSS, naming the file,
