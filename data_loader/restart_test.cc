@@ -143,9 +143,9 @@ class RestartTest : public testing::Test {
   std::vector<std::unique_ptr<SplitSupply>> supplies_;
 };
 
-// Restarts after every combination of a number of consumed batches in the first lane, and another
-// number in each of the other lanes. What follows must be equal bit for bit to the undisturbed run,
-// in this epoch and in the next one.
+// Restarts after every combination of two numbers: of the batches consumed in the first lane, and
+// of those consumed in each of the other lanes. What is sent then must be equal bit for bit to the
+// undisturbed run, in this epoch and in the next one.
 void RestartTest::CheckEveryPositionOfALane(const JobConfig& job) {
   const size_t ranks = static_cast<size_t>(job.nn_worker().replicas());
   const auto undisturbed = Begin(job, {});

@@ -1,5 +1,5 @@
-// Defines what a COMPACTED entry of a run's log keeps of the entries before it, because it may
-// still be needed:
+// Defines what a COMPACTED entry of a run's log keeps of the entries before it: everything that may
+// still be needed.
 //
 //   topics       all partitions, in their order
 //   cuts         those whose folders exist (for `--from`, `checkpoint list` and checks of what a

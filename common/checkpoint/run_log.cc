@@ -43,8 +43,9 @@ std::vector<size_t> EntryNumbers(const std::vector<std::string>& names) {
   return numbers;
 }
 
-// Syncs the folders above `path`, so that a power failure cannot lose the names on the way to it:
-// the process that made the run's folder, and perhaps some folders above it, has not synced them.
+// Syncs the folders above `path`, so that a power failure cannot lose the names on the way to it.
+// The process that made the run's folder, and perhaps some folders above it, has not synced these
+// names.
 absl::Status SyncFoldersAbove(std::string path, FileSystem* file_system) {
   bool is_parent = true;
   for (size_t slash = path.rfind('/'); slash != std::string::npos && path.size() > 1;
@@ -207,8 +208,8 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
   file_system_->Remove(draft).IgnoreError();
   RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(file_system_->SyncFolder(folder));
-  // The number may only have been free because a later COMPACTED entry replaced the one that had
-  // it.
+  // Perhaps the number was free only because a later COMPACTED entry has replaced the entry that
+  // had this number.
   ASSIGN_OR_RETURN(const size_t highest, HighestNumber());
   if (highest > number_ + 1) {
     return absl::AbortedError(absl::StrCat(path, ": another coordinator has written ",
@@ -292,8 +293,8 @@ int RunLog::restarts_without_cut() const {
     if (!entries_[i - 1].has_generation()) continue;
     // A user's start or resume, or a change of the run's size, resets the count of restarts.
     if (entries_[i - 1].generation().began() != BEGAN_RESTART) break;
-    // These are no failures: the generation before left with its cut because it was asked to, or
-    // its job was dropped.
+    // These restarts do not follow a failure: the previous generation left with its cut because it
+    // was asked to, or its job was dropped.
     if (i >= 2 && (entries_[i - 2].cut().leave() || entries_[i - 2].has_dropped())) break;
     ++restarts;
   }

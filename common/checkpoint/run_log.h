@@ -89,7 +89,8 @@ class RunLog {
   // The number of CUT entries that the run has written but entries() no longer has.
   uint64_t left_out_cuts() const { return left_out_cuts_; }
 
-  // In place of the newest COMPACTED entry, has the entries that it holds.
+  // The entries of the log, in order. Where the log has a COMPACTED entry, they begin with the
+  // entries that the newest such entry holds.
   const std::vector<RunLogEntry>& entries() const { return entries_; }
   // The topic partitions of each stream, over all entries, in the order in which they were added:
   // partition j is split j. One element for each stream that reads topics.
@@ -100,8 +101,8 @@ class RunLog {
   const EndEntry* end() const;
   // The cut of that name; null if none was committed.
   const CutEntry* FindCut(absl::string_view name) const;
-  // The number of GENERATION entries after the last CUT entry that began because the generation
-  // before had failed.
+  // The number of generations since the last CUT entry that were begun because the generation
+  // before them had failed.
   int restarts_without_cut() const;
   // Whether the newest entry is the last cut of a generation that left because it was asked to.
   bool has_left() const;

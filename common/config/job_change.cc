@@ -103,8 +103,8 @@ std::string ShownValue(const Message& message, const FieldDescriptor* field) {
   return text.size() > kLongest ? text.substr(0, kLongest) + "..." : text;
 }
 
-// Visits all fields by reflection, so that a field that is added to the job later may not change
-// until its author permits that by an option (proto/options.proto).
+// Visits all fields by reflection. So if a field is added to the job later, a change of it is
+// refused until the field's author permits changes by an option (proto/options.proto).
 class Comparison {
  public:
   Comparison(const JobConfig& from, Problems* problems)
@@ -192,7 +192,8 @@ void AddDifferences(const Message& from, const Message& to, const std::string& a
       AddDifferences(reflection->GetMessage(from, field), reflection->GetMessage(to, field), path,
                      differences);
     }
-    // If no field of the message differs, its presence does: that is reported.
+    // Every field that differs below this one has been reported. If there is none, the message is
+    // present in only one of the two jobs: that is reported now.
     if (differences->size() > before) continue;
     differences->push_back(
         absl::StrCat(path, " from ", ShownValue(from, field), " to ", ShownValue(to, field)));

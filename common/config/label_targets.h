@@ -29,7 +29,8 @@ enum class LearnsFrom {
   kSidesOfAHalf,  // pairs of a label above 1/2 and a label that is not
 };
 
-// For one LABEL column: the values that all tasks which read it as their label take.
+// For one LABEL column: the values that every task accepts as its label, of all tasks that read the
+// column.
 struct LabelTargets {
   std::string column;
   TaskConfig::Loss loss = TaskConfig::BCE;  // the most restrictive loss of these tasks

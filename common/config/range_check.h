@@ -29,7 +29,7 @@ struct BorderCase {
 using Rules = std::vector<std::pair<std::string, std::string>>;
 
 // The borders of every number that has a range, in the message and in the messages below it. `with`
-// sets the fields beside the number whose defaults are not valid.
+// sets those other fields beside the number whose defaults are not valid.
 std::vector<BorderCase> BordersOf(const google::protobuf::Descriptor* message,
                                   const Rules& rules = {});
 

@@ -3,10 +3,11 @@
 //
 // The guard remembers one message of each partition, its anchor: a message that was read, or one
 // before the place where reading begins. From time to time, and when there is reason to doubt, it
-// reads the anchor again with a client of its own. This is called a look. It must find the same
-// value, or no message (retention, compaction). After that the anchor is the last message that was
-// read before this look, because that message is now known to be of the same topic. If a partition
-// has no message before its start, it counts as changed if its first offset has gone back to 0.
+// reads the anchor again with a client of its own. This is called a look. The look must find the
+// same value, or no message (retention, compaction). After that the anchor is the last message that
+// was read before this look, because that message is now known to be of the same topic. If a
+// partition has no message before its start, it counts as changed if its first offset has gone back
+// to 0.
 //
 // A guard may begin with the anchor of an earlier reader. Then it looks at once, and again each
 // second while the brokers do not answer. awaits_look() says for each partition whether the

@@ -258,8 +258,8 @@ absl::StatusOr<std::map<std::string, std::string>> ResolveKafkaSettings(const Ka
           value.status().code(),
           absl::StrCat("setting ", setting.name(), " of Kafka: ", value.status().message()));
     }
-    // Some settings have two names. The job's must win, so the default is removed, which may come
-    // later in the map.
+    // Some settings have two names. The job's value must win, but the default, under the other
+    // name, may come later in the map. So the default is removed.
     if (setting.name() == "max.partition.fetch.bytes") settings.erase("fetch.message.max.bytes");
     if (setting.name() == "delivery.timeout.ms") settings.erase("message.timeout.ms");
     settings[setting.name()] = *std::move(value);

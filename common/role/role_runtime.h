@@ -21,8 +21,8 @@
 //
 // Endings. If the coordinator says FINISHED, WaitForFinish returns, and the process exits with 0.
 // Every other ending logs its reason, leaves an Ending (ending.h) and exits the process from the
-// runtime's control thread, whatever other threads are doing, without destructors. So write a file
-// that must not be left half written under another name, and rename it. Exit codes:
+// runtime's control thread, whatever other threads are doing, without destructors. So if a file
+// must not be left half written, write it under another name and then rename it. Exit codes:
 //   0       The coordinator says STOPPED; or the run had finished before this process joined it.
 //   1, 77   The coordinator says FAILED. A failure given to failure_sink is first reported to the
 //           coordinator, whose answer says how the run ends. 1 if this process failed first, or
@@ -32,9 +32,9 @@
 //           or a peer is of another run or generation.
 //
 // Signals. The first SIGTERM asks the coordinator to stop the run, and this process continues to
-// serve until the run has its last cut, or until stop_seconds and a little more have passed (75). A
-// second SIGTERM, or a SIGINT, exits with 0 at once. The local launcher asks the coordinator
-// itself, and sends SIGKILL.
+// serve until the run has its last cut, or until stop_seconds and a little more have passed; then
+// it exits with 75. A second SIGTERM, or a SIGINT, exits with 0 at once. The local launcher asks
+// the coordinator itself, and sends SIGKILL.
 //
 // Thread-safe, but Serve, Join and WaitForFinish are for the main thread.
 
@@ -83,9 +83,10 @@ class RoleRuntime {
   const RunPosition& position() const;
   const LedgerState& ledger() const;   // data loaders and rank 0 only
   uint64_t order_fingerprint() const;  // that of the run's cuts. REQUIRES: after Join
-  // These set a sink for each wish for a cut, or each partition dealt to any loader, that a
-  // heartbeat brings. A sink may get the same one several times. It is called on a thread of the
-  // runtime and must not block. Null removes the sink, after waiting for a call that is running.
+  // These set the sink that receives each wish for a cut, and the sink that receives each partition
+  // dealt to any loader. Heartbeats bring both. A sink may receive the same wish or partition
+  // several times. It is called on a thread of the runtime and must not block. Null removes the
+  // sink, after waiting for a call that is running.
   void SetWishSink(std::function<void(const CutWish&)> sink);
   void SetDealtSink(std::function<void(const DealtPartition&)> sink);
   KillPoints* kill_points();  // end this process where the job says so

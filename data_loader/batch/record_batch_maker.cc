@@ -19,8 +19,8 @@ namespace {
 //
 // In an ordered stream, batches are the same wherever reading begins: the consumed records are a
 // prefix of the lane, and a batch's contents depend only on its place in the lane. The end of a
-// split is sent with the record before it. It is known in time, because a batch is made only when
-// one further record is known.
+// split is sent with the last record before it. That end is known by then, because a batch is made
+// only when one further record is known.
 class RecordBatchMaker final : public BatchMaker {
  public:
   explicit RecordBatchMaker(std::shared_ptr<const StreamSpec> spec)

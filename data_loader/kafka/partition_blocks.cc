@@ -212,8 +212,8 @@ PartitionBlocks::Closed PartitionBlocks::Close() {
                            options_.shuffled ? options_.block_rows : 0, slots),
                  places_, &block);
   } else if (end_ - first_ == options_.block_rows) {
-    // A gap may be far longer than a block. Close as many whole blocks at once as it contains, so
-    // that the blocks after it have the same bounds as without this.
+    // A gap may be far longer than a block. So close all whole blocks in the gap at once; the
+    // blocks after them have the same bounds as if these were closed one by one.
     const uint64_t known = std::min({reached_, Limit(), first_ + kMaxSlots});
     closed.end = first_ + (known - first_) / options_.block_rows * options_.block_rows;
   }

@@ -37,8 +37,8 @@ struct ProduceProgress {
 };
 
 // The number of the topic's partitions. If messages cannot be written to the topic, fails within 15
-// s and says why: errors as KafkaCluster (common/kafka/cluster.h), also for the partitions' own
-// brokers.
+// s and says why: errors are those of KafkaCluster (common/kafka/cluster.h), also for the
+// partitions' own brokers.
 absl::StatusOr<size_t> FindTopic(const KafkaConfig& kafka, const std::string& topic);
 
 // Writes all lines in order; lines with equal keys, or of one partition, keep their order. `show`

@@ -22,7 +22,7 @@ constexpr size_t kReadMessages = 1000;
 constexpr int64_t kWaitMs = 50;
 // While the broker has further messages, a block may stay open for this many times max_wait_ms.
 constexpr int64_t kWaitsWithLag = 10;
-// If more blocks without records than this wait for a part, they get a batch of their own.
+// At most this many blocks without records wait for a part; more get a batch of their own.
 constexpr size_t kMaxRiders = 256;
 
 class TopicBatchMaker final : public BatchMaker {
@@ -317,8 +317,8 @@ class TopicBatchMaker final : public BatchMaker {
     if (closed.block == nullptr) {
       if (trains_) {
         cutter_.QueueRider(EmptyOffsets(partition->split.split, closed.first, closed.end));
-        // Do not count this rider if partitions are read by turns: how many blocks of a gap come as
-        // one depends on what has arrived, and the batches of such lanes must not depend on that.
+        // Do not count this rider if partitions are read by turns. What has arrived decides how
+        // many blocks of a gap come as one rider, but must not decide the batches of such lanes.
         if (!by_turns_) ++riders_;
       }
     } else if (trains_ || closed.block->records.rows() > 0) {

@@ -1,5 +1,5 @@
 // A TopicStream is shared by a loader's batch makers of one stream that reads topics. In addition
-// to the StreamSpec it has how to reach brokers, the dead letters, and the progress.
+// to the StreamSpec it has the access to brokers, the sink of dead letters, and the progress.
 //
 // Thread-safe, as its members are.
 
@@ -26,7 +26,7 @@ namespace satrap {
 
 // The functions by which a loader reads topics. Tests replace them.
 struct TopicAccess {
-  // As PartitionReader::Open. `trains`: the source is for the train stream.
+  // Like PartitionReader::Open. `trains`: the source is for the train stream.
   std::function<absl::StatusOr<std::unique_ptr<MessageSource>>(
       const KafkaConfig&, std::vector<KafkaPlace>, bool trains)>
       open_source;

@@ -1,7 +1,8 @@
 // The work of stop, checkpoint RUN and scale: they make a wish to a run in progress, wait until it
 // is fulfilled, and report what has happened to the run.
 //
-// Thread-compatible. Each reaches the run's coordinator as RunConnection does, with its errors.
+// Thread-compatible. Each reaches the run's coordinator as RunConnection does, and with the errors
+// of RunConnection.
 
 #ifndef SATRAP_DEPLOY_CLI_RUN_WISHES_H_
 #define SATRAP_DEPLOY_CLI_RUN_WISHES_H_

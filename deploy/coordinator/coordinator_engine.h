@@ -23,11 +23,11 @@
 // the entry is the commit. One entry is appended at a time, and the generation does not end while
 // one is being appended. An end that comes meanwhile takes effect afterwards, so either the commit
 // was before the end or it is refused. Links (`latest`, `best`) are set and old cuts removed after
-// the answer. If a file of the cut is damaged or cannot be read, or if the entry cannot be written
-// and certainly is not in the log (a full disk), the answer says so, and rank 0 abandons the cut,
-// as it does if it cannot write a file itself: the work is still in the tables. If it is not known
-// whether the entry is in the log (the log's folder could not be synced), the commit is never
-// answered and the generation ends; the next generation reads what the log holds.
+// the answer. If a file of the cut is damaged or cannot be read, the answer says so, and rank 0
+// abandons the cut, as it does if it cannot write a file itself: the work is still in the tables.
+// The same happens if the entry cannot be written and certainly is not in the log (a full disk). If
+// it is not known whether the entry is in the log (the log's folder could not be synced), the
+// commit is never answered and the generation ends; the next generation reads what the log holds.
 //
 // The log is compacted (RunLog::Compact) after a commit, when it has grown by `compact_after`.
 //
@@ -69,7 +69,7 @@ struct CoordinatorTimeouts {
   int64_t log_period_ms = 3000;
   // How often the engine checks whether the topics of a run without end have new partitions.
   int64_t partitions_period_ms = 10000;
-  // How long to wait before asking a broker again that did not answer.
+  // If a broker did not answer, how long to wait before asking it again.
   int64_t broker_pause_ms = 1000;
 };
 
@@ -80,7 +80,7 @@ struct CoordinatorOptions {
   FileSystem* file_system = nullptr;
   // For a job that reads topics: the source that answers questions about topics, and the executor
   // that runs these questions, one at a time. Only loaders that ask for their partitions wait for
-  // it.
+  // this executor.
   TopicSource* topics = nullptr;
   Executor* topic_executor = nullptr;
   uint64_t writer = 0;                   // random id of this process; part of its drafts' names
@@ -97,8 +97,8 @@ struct CoordinatorOptions {
 class CoordinatorEngine final : public rpc::Handler {
  public:
   // Serves the generation `claimed`, or, if the run has finished, only its end. Executors, file
-  // system and kill points are not owned. They must outlive the engine; the executors may hold
-  // timers and questions to brokers of the engine even after it is destroyed. REQUIRES: all of
+  // system and kill points are not owned. They must outlive the engine; the executors may still
+  // hold the engine's timers and its questions to brokers after it is destroyed. REQUIRES: all of
   // `options` are set; only kill_points and warn may be null, and also topics and topic_executor if
   // the job reads no topics
   CoordinatorEngine(ClaimedGeneration claimed, const CoordinatorOptions& options);

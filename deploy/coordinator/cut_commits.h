@@ -2,8 +2,8 @@
 // change its size, also commits the announcement of the new size.
 //
 // The link of a CUT entry is the commit. A cut is abandoned if one of its files is damaged or
-// cannot be read, or if its entry cannot be written and certainly is not in the log: nothing is
-// lost, because the work is still in the tables. If it is not known whether the entry is in the
+// cannot be read, or if its entry cannot be written and certainly is not in the log. This loses
+// nothing, because the work is still in the tables. If it is not known whether the entry is in the
 // log, the commit is not answered and the generation ends.
 //
 // Only for tasks of the coordinator's disk, which run one at a time. It holds the state's mutex

@@ -3,9 +3,10 @@
 //   STARTING --Begin--> RUNNING --> FINISHED, STOPPED, RESTARTING or FAILED
 //
 // The last four states are final, and the first cause is kept. The generation does not end while an
-// entry is being appended to the run's log, because the entry may be a cut: that gives the run its
-// restarts back, and less work is lost. An end that comes meanwhile is put off until FinishAppend,
-// which decides it anew by what is known then, unless the entry itself was the end (SetEnd).
+// entry is being appended to the run's log. The entry may be a cut, which gives the run its
+// restarts back, and then less work is lost. An end that comes meanwhile is put off until
+// FinishAppend. Unless the entry itself was the end (SetEnd), FinishAppend decides anew how the
+// generation ends, by what is known then.
 //
 // A job on trial (job_trial.h) that cannot begin is dropped first: the host appends DROPPED to the
 // log, and the generation ends after OnDropAppended. If a stop comes meanwhile, the run stops

@@ -16,8 +16,8 @@ struct JobTrial {
   // Whether the log must get RUNNING, because it does not show yet that this job has begun to
   // train.
   bool writes_running = false;
-  // Text for people: in which fields this job differs from the earlier one, which the next
-  // generation has if this one cannot begin. Empty if there is no earlier job to go back to.
+  // Text for people: in which fields this job differs from the earlier job. If this generation
+  // cannot begin, the next one has the earlier job. Empty if there is no earlier job to go back to.
   std::string change;
   // Whether somebody resumed the run with this job, and waits for it. Otherwise the job comes from
   // a `satrap scale` of a run in progress, and that run continues.

@@ -18,8 +18,8 @@ Entry BeforeTopics(Entry entry, Entry end) {
 
 // Going back from `entry`, the first entry that does not belong to a dropped job. The skipped
 // entries show no training: if a dropped job's generation had trained, the log would have a RUNNING
-// entry or a cut of it. TOPICS entries come before anybody trains on the topics, or from a
-// generation that an older entry shows.
+// entry or a cut of it. A TOPICS entry was appended before anybody trained on its topics, or comes
+// from a generation that an older entry shows.
 Entry BeforeDropped(Entry entry, Entry end) {
   while (entry != end && entry->has_dropped()) {
     entry = BeforeTopics(entry + 1, end);

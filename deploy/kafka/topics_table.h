@@ -47,7 +47,7 @@ std::string TopicsTableText(const std::vector<TopicsRow>& rows, const TopicsColu
 int64_t LagOf(const std::vector<TopicsRow>& rows);
 
 // Asks the cluster for the offsets of `partitions` and, if `group` is true, for the offsets that
-// the consumer group has committed. Errors as KafkaCluster.
+// the consumer group has committed. Errors are those of KafkaCluster.
 absl::StatusOr<std::vector<TopicsRow>> AskTopics(const KafkaCluster& cluster,
                                                  const std::vector<KafkaPartition>& partitions,
                                                  bool group);
@@ -61,8 +61,8 @@ struct StreamOfRun {
   absl::optional<TopicsStatus> status;  // that of the train stream, while the run trains
 };
 
-// Asks the cluster of `kafka` for the stream's partitions, and formats the table. Errors as
-// KafkaCluster; FAILED_PRECONDITION if that is not the run's cluster.
+// Asks the cluster of `kafka` for the stream's partitions, and formats the table. Errors are those
+// of KafkaCluster; FAILED_PRECONDITION if that is not the run's cluster.
 absl::StatusOr<std::string> StreamText(const KafkaConfig& kafka, const StreamOfRun& stream);
 // The same text made from `asked`, the broker's answer with a row for each partition.
 std::string StreamText(const StreamOfRun& stream, const std::string& group,

@@ -48,7 +48,8 @@ KeptDataWarnings::KeptDataWarnings(const std::string& run_dir, bool has_begun, F
   warnings_.Restore(kept);
   if (kept.labels_size() == 0) return;
   // If the disk is too full to write the file, remove it, which is still possible. The next command
-  // then does not know the warnings, but that is better than mistaking these labels for all labels.
+  // then does not know the warnings, but that is better than if it took the labels in the old file
+  // for all labels.
   if (!Replace(path_, warnings_.Kept(), disk_).ok()) disk_->Remove(path_).IgnoreError();
 }
 

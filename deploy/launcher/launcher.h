@@ -2,10 +2,11 @@
 // process of its own; they communicate over Unix sockets.
 //
 // A generation ends when one of its processes ends, when the coordinator says RESTARTING, or when
-// the coordinator is silent. Then the launcher kills all of its processes at once and starts the
-// next generation, with the number of processes of each role that the job in the newest GENERATION
-// entry of the run's log asks for. It pauses first (restart_count.h); during a pause it accepts a
-// wish to stop (pause_server.h). The run ends when
+// the coordinator is silent. Then the launcher kills all processes of the generation at once and
+// starts the next one. The job in the newest GENERATION entry of the run's log says how many
+// processes of each role the next generation has. Before it starts the next generation, the
+// launcher pauses (restart_count.h); during a pause it accepts a wish to stop (pause_server.h). The
+// run ends when
 //   - there were `max_restarts` restarts without a cut between them,
 //   - two generations in a row ended before they were ready, for a reason that no restart cures,
 //   - the coordinator says FINISHED, FAILED or STOPPED, or

@@ -25,7 +25,8 @@ namespace satrap {
 class RoleLog {
  public:
   // Copies to the end of the file `path`, whose folder is made if needed, and to the descriptor
-  // `echo`. While the file cannot be written, the lines go only to `echo`. Errors as FileError.
+  // `echo`. While the file cannot be written, the lines go only to `echo`. Errors are those of
+  // FileError.
   static absl::StatusOr<std::unique_ptr<RoleLog>> Open(const std::string& path,
                                                        const FileLimits& limits, int echo);
   // Does not wait for the thread.

@@ -69,7 +69,8 @@ LoaderProgress DataWarnings::KeptAtEnd() const {
   if (!since_begin_) return kept;
   const std::vector<LabelRange> all = AllLabels();
   kept.mutable_labels()->Assign(all.begin(), all.end());
-  // Add an empty range if there is none: Restore sees by the labels that this was saved at an end.
+  // Add an empty range if there is none. If there are labels, Restore knows that they were saved
+  // after the last one was read, and so are complete.
   if (all.empty()) kept.add_labels();
   return kept;
 }

@@ -20,7 +20,7 @@ namespace satrap {
 class DataWarnings {
  public:
   // `since_begin`: this command and the ones before it have seen the run from its beginning.
-  // Otherwise there are no warnings about all labels.
+  // Otherwise there are no warnings for which all labels must be known.
   explicit DataWarnings(bool since_begin = true) : since_begin_(since_begin) {}
 
   // Continues from what an earlier command has saved. If `kept` has no labels, that command did not

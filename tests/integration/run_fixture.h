@@ -63,8 +63,8 @@ class RunFixture : public ::testing::Test {
   static std::vector<pid_t> ProcessesWith(const std::string& text);
   // Waits until no process whose command line contains `text` is left; false after `timeout_s`.
   static bool WaitUntilGone(const std::string& text, double timeout_s);
-  // The processes of roles that the launcher of the run in `run_dir` has started: those whose
-  // output goes into the run's logs, because their command lines do not name the run.
+  // The processes of roles that the launcher of the run in `run_dir` has started. They are found by
+  // their output, which goes into the run's logs: their command lines do not name the run.
   static std::vector<pid_t> RoleProcesses(const std::string& run_dir);
   // The process of a role, such as "nn_worker" 1; 0 if there is none at this moment.
   static pid_t RoleProcess(const std::string& run_dir, const std::string& role, int index);

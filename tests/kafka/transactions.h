@@ -52,8 +52,8 @@ class TransactionalProducer {
   }
   void Commit() { Check(rd_kafka_commit_transaction(client_, kLimitMs)); }
   void Abort() {
-    // Flushes first: messages that are still in the queue would be dropped, and there would be no
-    // gap in the offsets.
+    // Flushes first. Otherwise messages that are still in the queue would be dropped, and would
+    // leave no gap in the offsets.
     Flush();
     Check(rd_kafka_abort_transaction(client_, kLimitMs));
   }

@@ -69,9 +69,9 @@ struct DeathPlan {
   static DeathPlan Draw(uint64_t seed);
   // Draws the end of a life that ends although the plan has no end for it.
   static LifeEnd DrawEnd(uint64_t seed, uint64_t life);
-  // If another coordinator claims the generation of life `life` in the middle of that life's own
-  // claim: the number, from 1, of the disk operation before which it does so. 0: no other
-  // coordinator claims it.
+  // Another coordinator may claim the generation of life `life` in the middle of that life's own
+  // claim. Returns before which disk operation of the claim, counted from 1, it does so; 0 if it
+  // does not.
   int64_t RivalAt(int life) const;
   // Whether the run is resumed, as life `life`, with a job that cannot run.
   bool ResumesWithWrongJob(int life) const;

@@ -25,8 +25,8 @@ constexpr int64_t kMaxEvents = 4000000;
 constexpr uint64_t kRunId = 0x5a7a95a7a95a7a95;
 constexpr char kRunDir[] = "/run";
 // A run in which a process dies after every step may have as many lives as it has steps, so only
-// lives without progress count. Without poison a world has a few ends; with poison max_restarts is
-// at most 4.
+// lives without progress count. Without poison only a few lives of a world are ended; with poison
+// max_restarts is at most 4.
 constexpr int kMostLivesWithoutProgress = 20;
 
 class World {
@@ -152,8 +152,8 @@ class World {
         committed_step_ = entry.cut().step();
         lives_without_progress_ = 0;
       }
-      // The count begins anew when the run is resumed, because a person has looked at it, and when
-      // a job that could not begin is dropped, because that loses no work.
+      // The count begins anew in two cases: when the run is resumed, because a person has looked at
+      // it, and when a job that could not begin is dropped, because that loses no work.
       const bool is_resumed = entry.generation().began() == BEGAN_RESUME;
       if (entry.has_cut() || is_resumed || entry.has_dropped()) without_cut = 0;
       if (entry.has_generation()) ++without_cut;

@@ -44,8 +44,8 @@ absl::optional<LastMessage> LastMessageOf(const ProvenanceRange& range) {
   return LastMessage{range.last_offset(), range.last_hash()};
 }
 
-// Compaction may have removed the message that was last when the block was read before, so the one
-// with the highest offset counts.
+// Keeps the one of the two messages that has the higher offset: compaction may have removed the
+// message that was the block's last one when the block was read before.
 void Keep(const absl::optional<LastMessage>& seen, absl::optional<LastMessage>* kept) {
   if (seen.has_value() && (!kept->has_value() || seen->offset > (*kept)->offset)) *kept = seen;
 }

@@ -57,15 +57,15 @@ class Ledger {
   // Equal ledgers give equal states, in whatever order their ranges were added.
   LedgerState ToState() const;
 
-  // Consumes a range. INTERNAL, with nothing changed, if a record of it is consumed already, if it
-  // is out of its block, if it contradicts what the ledger knows of the block or the split, or if
-  // the epoch is closed.
+  // Consumes a range. INTERNAL, with nothing changed, if a record of the range is consumed already,
+  // if the range is not within its block, if it contradicts what the ledger knows of the block or
+  // the split, or if the epoch is closed.
   absl::Status Add(uint32_t epoch, const ProvenanceRange& range);
   // Adds everything that `other` holds. Fails with INTERNAL where Add would; the ledger is then
   // useless.
   absl::Status Merge(const Ledger& other);
-  // The error that Add(epoch, range) would return, without changing anything. A caller that reads
-  // the records can name their file.
+  // The error that Add(epoch, range) would return. Changes nothing. For a caller that has read the
+  // records itself, and so can name their file in its own error.
   absl::Status Check(uint32_t epoch, const ProvenanceRange& range) const;
   // Keeps only the totals of epochs before `epoch`. REQUIRES: they are over
   void CloseEpochsBefore(uint32_t epoch);

@@ -138,7 +138,7 @@ absl::StatusOr<int> BenchDeepFm(const CommandCall& call) {
   DeepFmFlags options;
   RETURN_IF_ERROR(ParseOnlyFlags(call.args, options.Table()));
   RETURN_IF_ERROR(options.Check());
-  // Write them as the job's enums and the printed line do.
+  // In upper case, as in the job's enums and in the printed line.
   for (std::string* dtype : {&options.wire, &options.precision}) absl::AsciiStrToUpper(dtype);
   const bool has_records = !options.from_file.empty() || !options.from_topic.empty();
   const std::string file = has_records ? "bench_criteo" : "bench_deepfm";

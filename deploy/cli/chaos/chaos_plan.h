@@ -37,8 +37,8 @@ inline constexpr double kLongStopSeconds = 20;
 std::vector<ChaosEvent> PlanChaos(const JobConfig& job, int kills, uint64_t seed);
 
 // Plans `kills` kills. Their waits have an exponential distribution with mean `every_seconds`, so
-// every moment after a start is equally likely, even the first ones. Processes and determinism as
-// above.
+// every moment after a start is equally likely, even the first ones. As in PlanChaos, `seed`
+// decides the processes, and equal arguments give equal events.
 std::vector<ChaosEvent> PlanRandomKills(const JobConfig& job, int kills, double every_seconds,
                                         uint64_t seed);
 

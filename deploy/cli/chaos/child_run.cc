@@ -73,8 +73,8 @@ absl::Status RunInChild(absl::string_view name, absl::FunctionRef<int()> body) {
   }
   pollfd waited[] = {{ended, POLLIN, 0}, {signals.fd(), POLLIN, 0}};
   while (waited[0].revents == 0) {
-    // Take must often find no signal waiting, to distinguish a second request from a repeat of the
-    // first.
+    // Call Take each tick even if no signal has come: it counts a signal as a second request, not
+    // as a repeat of the first, only if an earlier call found none waiting (stop_signals.h).
     poll(waited, 2, kTickMs);
     while (const int signal = signals.Take()) kill(child, signal);
   }

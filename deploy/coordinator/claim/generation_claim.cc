@@ -156,8 +156,8 @@ absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& en
                           claimed->ledger);
 }
 
-// After an error the log cannot be appended to, or it is not known whether it can. If the log can
-// still be used, a failure to compact it is only a warning.
+// If this returns an error, the log cannot be appended to, or it is not known whether it can. A
+// compaction that fails but leaves the log usable is only a warning.
 absl::Status CompactIfDue(const ClaimRequest& request, ClaimedGeneration* claimed) {
   RunLog& log = claimed->log;
   if (log.number() - log.compacted_number() < request.compact_after) return absl::OkStatus();

@@ -90,8 +90,8 @@ absl::StatusOr<Offsets> AtTime(const std::string& text, const Found& found, cons
 }
 
 // Returns one start for each partition, and sets found->ranges. If the cluster must be asked for
-// the starts, that comes before the ranges: the group and the writers continue meanwhile, so a
-// start that was asked for later could lie after its range, which is an error.
+// the starts, it is asked for them before the ranges. The group and the writers continue meanwhile,
+// so a start that was asked for later could lie after its range, which is an error.
 absl::StatusOr<Offsets> FindStarts(Found* found, TopicSource* source) {
   const TopicInput& stream = found->stream;
   const KafkaStart& start = stream.config.start();
@@ -112,7 +112,8 @@ absl::StatusOr<Offsets> FindStarts(Found* found, TopicSource* source) {
   return offsets;
 }
 
-// The reason why the stream must not wait for messages that are not written yet; null if it may.
+// The reason why the stream must not wait for messages that are not written yet; null if it may
+// wait.
 const char* WhyNotWait(const JobConfig& job, const TopicInput& stream) {
   if (stream.stream != TRAIN_STREAM) {
     return "an evaluation reads all of its records and must not wait for any";

@@ -57,7 +57,7 @@ absl::StatusOr<ResolvedTopics> ResolveTopics(const JobConfig& job, const TopicIn
 
 // Checks that the cluster is the one from which `known` came, and still has its partitions and the
 // topic for dead letters. FAILED_PRECONDITION names both clusters, or the missing partitions;
-// NOT_FOUND names the topic for dead letters. Other errors as TopicSource.
+// NOT_FOUND names the topic for dead letters. Other errors are those of TopicSource.
 absl::Status CheckTopics(const TopicInput& stream, const StreamTopics& known, TopicSource* source);
 
 // The partitions that are not in `known`, starting at their first message; empty if there are none.

@@ -161,8 +161,8 @@ std::string OutlookText(const std::string& run_dir, const RunProgress& before,
   if (!newest.ok() || newest->generation == 0 || newest->result.has_value()) return "";
   const std::string how = ResumeText(run_dir, *newest, ShownPath(run_dir));
   if (end.saved) return absl::StrCat(kNoWorkIsLost, "; ", how);
-  // A generation that did not begin has no work to lose. The loss of the one before it was reported
-  // when that was restarted.
+  // A generation that did not begin has no work to lose. The loss of the generation before it was
+  // reported at that generation's restart.
   const bool claimed = newest->generation > before.generation;
   if (!end.has_run && status.train().step() == 0 && (end.has_answered || !claimed)) return how;
   if (LosesNoWork(*newest, status)) return absl::StrCat(kNoWorkIsLost, "; ", how);

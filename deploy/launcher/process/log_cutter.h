@@ -1,6 +1,6 @@
 // Cuts the logs of a run's processes when they have become too long (common/file/file_history.h).
-// That happens in a separate thread (side_thread.h), because copying a log takes a while. On a disk
-// that hangs it never ends; then the logs continue to grow.
+// This happens in a separate thread (side_thread.h), because copying a log takes a while. On a disk
+// that hangs the copying never ends, and the logs continue to grow.
 //
 // Not thread-safe: for the launcher's main thread.
 

@@ -17,7 +17,7 @@ constexpr int64_t kLongestPauseMs = 30000;
 absl::StatusOr<int64_t> RestartCount::AddFailure(const Ending& end, int max_restarts) {
   const Ending before = std::exchange(before_, end);
   // If the coordinator heard of the end, it has judged the end already. Otherwise the second end
-  // decides, because the first may only follow from the failure of another process.
+  // decides, because the first may have been a mere consequence of another process's failure.
   repeated_ = IsRepeated(end, before) && NoRestartCures(end, before);
   if (repeated_) {
     return absl::FailedPreconditionError(

@@ -136,7 +136,7 @@ std::string LossText(const RunProgress& progress, const StatusAnswer& status) {
     }
     return text + (lost == 1 ? " after it is lost" : " after it are lost");
   }
-  // The last report may be a second old, so steps may have been trained although it has none.
+  // The last report may be a second old, so steps may have been trained although it shows none.
   return "at most the work after it is lost";
 }
 

@@ -35,7 +35,7 @@ struct RunProgress {
   absl::optional<RunResult> result;  // set if the run has finished
 };
 
-// DATA_LOSS as RunLog::Open.
+// DATA_LOSS as RunLog::Open returns it.
 absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir);
 
 // Call after the processes of the next generation could not be started with `job`; `started` says

@@ -326,7 +326,7 @@ class SimDiskMount final : public FileSystem {
     RETURN_IF_ERROR(CheckAlive(doing, path));
     return disk_->BeginRead(process_, doing, path);
   }
-  // The same errors as FileError gives for a real disk (common/file/file_error.h).
+  // The same errors are those that FileError gives for a real disk (common/file/file_error.h).
   static absl::Status NotFound(const char* doing, const std::string& path) {
     return Error(absl::StatusCode::kNotFound, doing, path, "No such file or directory");
   }

@@ -36,7 +36,7 @@ class SimLoop final : public Executor {
   }
   int64_t NowUs() const override { return now_us_; }
 
-  // As Post and PostAfter, for a task of `owner`, which must outlive the queued tasks. Null: the
+  // Like Post and PostAfter, for a task of `owner`, which must outlive the queued tasks. Null: the
   // task has no owner.
   void PostFor(const Owner* owner, Task task);
   void PostAfterFor(const Owner* owner, int64_t delay_us, Task task);

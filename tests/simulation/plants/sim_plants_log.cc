@@ -360,8 +360,9 @@ class EarlyRunning final : public PlantedHandler {
   std::set<MemberId> ready_;
 };
 
-// Writes into the log that the job of the newest generation is dropped, whatever ended that
-// generation, if it has not run and its job differs from that of the last generation that has run.
+// If the newest generation has not run, and its job differs from that of the last generation that
+// has run, writes into the log that this job is dropped. Does so whatever ended the newest
+// generation.
 void DropUnprovenChange(const std::string& run_dir, FileSystem* disk) {
   auto log = RunLog::Open(run_dir, disk, kWriter);
   if (!log.ok() || log->last_generation() == nullptr || log->end() != nullptr) return;

@@ -157,7 +157,8 @@ void ForgetSweep(TableConfig* table) {
   table->clear_semantics();
   for (SegmentConfig& segment : *table->mutable_segments()) {
     if (segment.l2_mode() != SegmentConfig::DENSE) continue;
-    // Otherwise the job would not be valid. Rows without L2 have the same layout.
+    // L2 of mode DENSE is valid only with semantics GLOBAL, which was just cleared. Rows without L2
+    // have the same layout.
     segment.clear_l2_mode();
     segment.clear_l2();
   }
