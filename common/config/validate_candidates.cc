@@ -85,9 +85,9 @@ void ValidateFeature(const JobConfig& job, Problems* problems) {
   if (!one_id || feature.pooling() != FeatureConfig::SUM ||
       feature.transfer() == FeatureConfig::POOLED) {
     problems->Add(path,
-                  absl::StrCat("must have one id in every sample: an ID column, missing AS_ID, "
-                               "pooling SUM, transfer AUTO or ROWS; '",
-                               feature.name(), "' has not"));
+                  absl::StrCat("must have one id in every sample, that is, an ID column, missing "
+                               "AS_ID, pooling SUM and transfer AUTO or ROWS; '",
+                               feature.name(), "' does not"));
   }
 }
 

@@ -212,7 +212,7 @@ void PartitionGuard::AskWhatMayHaveChanged() {
     MutexLock lock(&mutex_);
     for (size_t i = 0; i < partitions_.size(); ++i) {
       Guarded& guarded = partitions_[i];
-      // A reason to doubt makes the result of the last look void.
+      // If there is a reason to doubt the partition, the result of its last look no longer counts.
       if (std::exchange(guarded.doubt, false)) guarded.looked_end = -2;
       if (!guarded.status.ok() || guarded.end == guarded.looked_end) continue;
       // Nothing was read if there is no anchor. If the start is also 0, there are no earlier
@@ -260,8 +260,8 @@ void PartitionGuard::Take(const Asked& asked, const PartitionLook& look) {
       guarded.anchor = is_before ? look.first : asked.latest;
     }
     if (!guarded.status.ok()) any_changed_.store(true, std::memory_order_release);
-    // Cleared after the status was set: a thread that sees false reads the status as the look's
-    // result.
+    // Cleared only after the status was set, because a thread that sees false reads the status as
+    // the result of this look.
     awaited = awaits_[asked.index].exchange(false, std::memory_order_acq_rel);
     if (guarded.status.ok() && !awaited) return;
   }

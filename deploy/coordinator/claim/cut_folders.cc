@@ -44,7 +44,7 @@ std::set<std::string> CommittedCuts(const RunLog& log) {
 absl::StatusOr<CutEntry> CutFolders::Check(const std::string& name) const {
   const absl::optional<CutId> id = ParseCutName(name);
   if (!id.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat("cut: '", name, "' is no name of a cut"));
+    return absl::InvalidArgumentError(absl::StrCat("cut: '", name, "' is not the name of a cut"));
   }
   const std::string folder = absl::StrCat(Dir(), "/", name);
   const absl::Status another_generation = absl::FailedPreconditionError(absl::StrCat(

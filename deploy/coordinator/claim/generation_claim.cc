@@ -55,7 +55,7 @@ absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
   }
   std::string message = absl::StrCat(
       "the run has restarted ", Counted(static_cast<uint64_t>(job.max_restarts()), "time"),
-      " without a cut between, and may not restart more often (max_restarts)");
+      " without a cut in between, and may not restart more often (max_restarts)");
   const std::string causes = RecentCauses(log);
   if (!causes.empty()) absl::StrAppend(&message, ": ", causes);
   return absl::FailedPreconditionError(

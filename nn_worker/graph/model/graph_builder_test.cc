@@ -185,10 +185,10 @@ TEST(GraphBuilderTest, ErrorsNameTheLayerItsInputsAndTheirShapes) {
   EXPECT_EQ(
       ErrorOf(R"(layers { name: "logit" inputs: "user.embedding" inputs: "numeric" add {} })"),
       "model: layer \"logit\" (add of user.embedding [4], numeric [3]): takes inputs of one "
-      "shape, input 0 is [4], input 1 is [3]");
+      "shape, but input 0 is [4] and input 1 is [3]");
   EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "history.long" linear { units: 1 } })"),
             "model: layer \"logit\" (linear of history.long [50, 2]): takes inputs of shape [dim], "
-            "input 0 is [50, 2]");
+            "but input 0 is [50, 2]");
   EXPECT_EQ(
       ErrorOf(R"(layers { name: "logit" inputs: "deep" linear { units: 1 } })"),
       "model: layer \"logit\" (linear of deep): reads \"deep\", which is neither a layer nor a "
@@ -214,7 +214,7 @@ TEST(GraphBuilderTest, ASequenceIsPooledByItsLength) {
 TEST(GraphBuilderTest, ASequenceWhereAVectorIsDueIsAnErrorThatSaysSo) {
   EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "history.long" linear { units: 1 } })"),
             "model: layer \"logit\" (linear of history.long [50, 2]): takes inputs of shape [dim], "
-            "input 0 is [50, 2]");
+            "but input 0 is [50, 2]");
   EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "history.long" sequence_pool {} })"),
             "model: layer \"logit\" (sequence_pool of history.long [50, 2]): takes a sequence "
             "[length, dim] and its length [1], got [50, 2]");
