@@ -200,7 +200,8 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
       absl::StrCat(path, ".", absl::Hex(writer_, absl::kZeroPad16), kDraftSuffix);
   RETURN_IF_ERROR(WriteCheckedText(draft, entry, file_system_));
   absl::Status status = file_system_->HardLink(draft, path);
-  // Only a coordinator that owns a later number removes drafts, so this number is taken.
+  // The draft is gone. Only a coordinator that owns a later number removes drafts, so this number
+  // is taken, too.
   if (absl::IsNotFound(status)) {
     status = absl::AlreadyExistsError(absl::StrCat(path, ": another coordinator was faster"));
   }

@@ -55,8 +55,8 @@ PartitionGuard::PartitionGuard(const KafkaConfig& config, const std::vector<Kafk
     if (place.anchor.has_value()) {
       guarded.anchor = place.anchor->message;
       guarded.earliest = place.anchor->earliest;
-      // Needs no look if there was no message and reading begins at offset 0: then no message can
-      // be missed.
+      // No look is needed if there was no message and reading begins at offset 0: then no message
+      // can be missed.
       awaits = guarded.anchor.has_value() || guarded.start > 0;
       if (awaits) next_look_ms_ = 0;
     }

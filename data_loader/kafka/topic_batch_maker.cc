@@ -22,8 +22,7 @@ constexpr size_t kReadMessages = 1000;
 constexpr int64_t kWaitMs = 50;
 // While the broker has further messages, a block may stay open for this many times max_wait_ms.
 constexpr int64_t kWaitsWithLag = 10;
-// At most this many blocks without records wait for the next part. If there are more, they get a
-// batch of their own.
+// The most blocks without records that wait for the next part. Beyond that, they get a batch.
 constexpr size_t kMaxRiders = 256;
 
 class TopicBatchMaker final : public BatchMaker {
@@ -206,9 +205,9 @@ class TopicBatchMaker final : public BatchMaker {
     return false;
   }
 
-  // The partition to read next: the one whose current block has the lowest number, where the blocks
-  // of each partition are numbered from its start. If several have that number, the first of them.
-  // So the order is the same wherever reading begins. Null if there is no partition to read.
+  // The partition to read next: the first of those whose current block has the lowest number.
+  // Blocks are numbered from a partition's start, so the order is the same wherever reading begins.
+  // Null if none.
   Partition* OfTurn() const {
     Partition* least = nullptr;
     uint64_t least_block = 0;
@@ -279,8 +278,7 @@ class TopicBatchMaker final : public BatchMaker {
                                                               static_cast<uint64_t>(lost->found));
     // It does not matter if only consumed messages have expired.
     if (count > 0 && stream_.config.on_lost_offsets() != KafkaConfig::SKIP) {
-      // Name the first lost offset after the last consumed message. Reading may have begun at that
-      // message.
+      // Reading may have begun at the last consumed message: name the first lost offset after it.
       const auto first = static_cast<int64_t>(partition->blocks->block_first());
       absl::optional<MessageSource::Lost> same;
       return OffsetRefused(PlaceOf(*partition, 0).partition, std::max(lost->wanted, first),
@@ -320,9 +318,8 @@ class TopicBatchMaker final : public BatchMaker {
     if (closed.block == nullptr) {
       if (trains_) {
         cutter_.QueueRider(EmptyOffsets(partition->split.split, closed.first, closed.end));
-        // Do not count this rider if partitions are read by turns. The number of blocks of a gap
-        // that come as one rider depends on what has arrived, but the batches of partitions that
-        // are read by turns must not depend on that.
+        // Do not count this rider if partitions are read by turns: how many blocks of a gap come as
+        // one rider depends on what has arrived, and the batches must not depend on that.
         if (!by_turns_) ++riders_;
       }
     } else if (trains_ || closed.block->records.rows() > 0) {

@@ -57,7 +57,7 @@ struct StepResult {
   // if the step does not count.
   float normalizer = 0;
   // Set with gradient_clip_norm, if the step counts and is finite: the sum of squares of the dense
-  // gradient. The network has not stepped yet; EndStep does that.
+  // gradient. In this case the network has not made the step yet; EndStep makes it.
   absl::optional<double> dense_squares;
   int idle_ranks = 0;
   bool finite = true;              // the dense and embedding gradients of all ranks are finite

@@ -107,8 +107,9 @@ absl::Status CutFolders::RemoveCut(const std::string& name) {
   ASSIGN_OR_RETURN(std::unique_ptr<FileLock> nobody_reads, LockToRemoveCut(folder, file_system_));
   // Remove the manifest first: a folder that is only partly removed must not look like a whole cut.
   RETURN_IF_ERROR(file_system_->Remove(folder + "/manifest"));
-  // Without its manifest nobody can pin the cut any more, so the lock is no longer needed. Release
-  // it now: on NFS an open file keeps a name in its folder, and the folder could not be removed.
+  // Without its manifest nobody can pin the cut any more, so the lock on the manifest is no longer
+  // needed. Release it now: on NFS a file that is open keeps a name in its folder, so the folder
+  // could not be removed.
   nobody_reads.reset();
   return file_system_->Remove(folder);
 }
