@@ -34,10 +34,10 @@ TEST(ValidateCandidatesTest, SampledSoftmaxNceAndInBatchSoftmaxAreAccepted) {
 
 TEST(ValidateCandidatesTest, ALossNeedsItsLayer) {
   EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'item' count: 10", "NCE", "in_batch_logits {}")),
-            "model.tasks[0].output: must be a layer candidate_logits for NCE, got 'logit'");
-  EXPECT_EQ(
-      ProblemsOf(CandidateJob("feature: 'item'", "IN_BATCH_SOFTMAX", "candidate_logits {}")),
-      "model.tasks[0].output: must be a layer in_batch_logits for IN_BATCH_SOFTMAX, got 'logit'");
+            "model.tasks[0].output: must be a layer of kind candidate_logits for NCE, got 'logit'");
+  EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'item'", "IN_BATCH_SOFTMAX", "candidate_logits {}")),
+            "model.tasks[0].output: must be a layer of kind in_batch_logits for IN_BATCH_SOFTMAX, "
+            "got 'logit'");
 }
 
 TEST(ValidateCandidatesTest, AHeadLayerNeedsItsLoss) {

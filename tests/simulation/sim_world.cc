@@ -153,7 +153,7 @@ class World {
         lives_without_progress_ = 0;
       }
       // The count begins anew in two cases: when the run is resumed, because a person has looked at
-      // it, and when a job that could not begin is dropped, because that loses no work.
+      // the run, and when a job that could not begin is dropped, because that loses no work.
       const bool is_resumed = entry.generation().began() == BEGAN_RESUME;
       if (entry.has_cut() || is_resumed || entry.has_dropped()) without_cut = 0;
       if (entry.has_generation()) ++without_cut;

@@ -135,8 +135,8 @@ absl::Status CutFolders::RemoveOld(const RunLog& log, int keep,
     if (!entry->has_cut() || newest >= std::max(keep, 1)) continue;
     kept.insert(entry->cut().cut());
     ++newest;
-    // Also keep the best cut that this cut records: a run that continues from here needs it for its
-    // test pass.
+    // Also keep the best cut that this cut records: a run that continues from this cut needs the
+    // best one for its test pass.
     const absl::StatusOr<std::string> best = BestOf(entry->cut().cut());
     if (absl::IsNotFound(best.status())) continue;  // no run can continue from it any more
     // If the cut cannot be read now, it is not known which best cut it needs, so remove nothing.
