@@ -104,7 +104,8 @@ class RunLog {
   // The number of generations since the last CUT entry that were begun because the generation
   // before them had failed.
   int restarts_without_cut() const;
-  // Whether the newest entry is the last cut of a generation that left because it was asked to.
+  // Whether the newest entry is a cut with which the ranks left because they were asked to: the
+  // last cut of their generation.
   bool has_left() const;
   // The cut from which a generation would begin if it were claimed now: the last one committed
   // since the last GENERATION entry, or else the one from which that generation began. So a run
@@ -115,8 +116,8 @@ class RunLog {
   // Whether the log has an entry for which no Append of this object returned OK: an entry of
   // another process, or one whose Append failed. Errors are those of FileSystem.
   absl::StatusOr<bool> HasForeignEntry() const;
-  // Removes the drafts of processes that died during an Append, but only those whose number an
-  // entry has by now. Errors are those of FileSystem.
+  // Removes the drafts that processes left when they died during an Append. Keeps a draft whose
+  // number no entry has yet. Errors are those of FileSystem.
   absl::Status RemoveDrafts();
 
  private:

@@ -192,8 +192,8 @@ void AddDifferences(const Message& from, const Message& to, const std::string& a
       AddDifferences(reflection->GetMessage(from, field), reflection->GetMessage(to, field), path,
                      differences);
     }
-    // Every field that differs below this one has been reported. If there is none, the message is
-    // present in only one of the two jobs: that is reported now.
+    // All differing fields below this one have been reported. If there were none, only one of the
+    // two jobs has the message, and that is reported now.
     if (differences->size() > before) continue;
     differences->push_back(
         absl::StrCat(path, " from ", ShownValue(from, field), " to ", ShownValue(to, field)));

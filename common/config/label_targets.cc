@@ -244,7 +244,7 @@ class GraphShapes {
   std::map<std::string, MaybeShape> shapes_;
 };
 
-// Also narrows `targets` to the values that the task's loss takes.
+// Narrows `targets` further, to the values that the task's loss takes.
 void Narrow(const JobConfig& job, const ModelTask& task, LabelTargets* targets) {
   switch (task.loss) {
     case TaskConfig::BCE:

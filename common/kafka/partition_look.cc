@@ -143,8 +143,9 @@ class Looker {
     return !MayPass(status);  // otherwise librdkafka keeps trying
   }
 
-  // Asks again for the end of the partition whose question has waited longest, because librdkafka
-  // gives no further message of that partition. Returns the question if it is answered now.
+  // Asks for the end of a partition again, because librdkafka gives no further message of that
+  // partition. Of the questions that need this, takes the one that has waited longest, and returns
+  // it if it is answered now.
   absl::optional<size_t> AskLatestAgain() {
     if (ask_again_.empty()) return absl::nullopt;
     const size_t i = ask_again_.front();

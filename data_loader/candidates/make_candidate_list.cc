@@ -78,8 +78,8 @@ FileIdentity IdentityOf(const CandidateList& list) {
   return identity;
 }
 
-// The description of the list. It is beside the lists of files, because a run must always keep the
-// same candidates as well as the same files.
+// The path of the list's description. It is in the folder of the lists of files, because a run must
+// keep its candidates just as it must keep its files.
 std::string IdentityPath(const JobConfig& job) { return job.run_dir() + "/splits/candidates"; }
 
 absl::Status WriteIdentity(const JobConfig& job, const FileIdentity& identity) {

@@ -118,7 +118,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
   return PinCut(job.init_from());
 }
 
-// Detects when a generation has abandoned another cut.
+// Detects when a generation has abandoned one more cut.
 class AbandonedCuts {
  public:
   bool IsNew(const StatusAnswer& status) {

@@ -59,8 +59,8 @@ rpc::CallReceiver::Options ReceiverOptions(const Envelope& envelope, int senders
           rpc::RpcTimeouts().hold_ms * 1000};
 }
 
-// How the generation before the claimed one failed. Empty if it did not fail, or if its job was
-// dropped, so that the claimed generation has another job.
+// How the generation before the claimed one failed. Empty if it did not fail. Also empty if its job
+// was dropped, because the claimed generation then has another job.
 Ending EndedBefore(const RunLog& log) {
   const GenerationEntry* own = log.last_generation();
   const size_t entries = log.entries().size();

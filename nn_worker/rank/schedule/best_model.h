@@ -1,5 +1,5 @@
-// Decides which validation was the best so far, and whether to stop because no better one has come
-// for long.
+// Decides which validation was the best so far, and whether to stop because there has been no
+// better one for a long time.
 //
 // A pure function of the values offered (those of the task that evaluation.task names), so all
 // ranks decide alike. NaN (a validation set with one class, or without samples) is never the best.
