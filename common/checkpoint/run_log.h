@@ -92,8 +92,8 @@ class RunLog {
   // The entries of the log, in order. Where the log has a COMPACTED entry, they begin with the
   // entries that the newest such entry holds.
   const std::vector<RunLogEntry>& entries() const { return entries_; }
-  // The topic partitions of each stream, over all entries, in the order in which they were added:
-  // partition j is split j. One element for each stream that reads topics.
+  // The topic partitions of each stream, collected from all entries, in the order in which they
+  // were added: partition j is split j. There is one element for each stream that reads topics.
   const std::vector<StreamTopics>& topics() const { return topics_; }
   // The newest entry of its kind; null if there is none.
   const GenerationEntry* last_generation() const;
@@ -124,8 +124,8 @@ class RunLog {
   RunLog(std::string run_dir, FileSystem* file_system, uint64_t writer)
       : run_dir_(std::move(run_dir)), file_system_(file_system), writer_(writer) {}
 
-  // The entries from the newest COMPACTED one on, the newest first. DATA_LOSS: if `*missing` is
-  // set, that number has no file; otherwise an entry is damaged.
+  // The entries from the newest COMPACTED one on, the newest first. DATA_LOSS if a number has no
+  // file, in which case `*missing` is set to this number, or if an entry is damaged.
   absl::StatusOr<std::vector<RunLogEntry>> ReadDown(const std::vector<size_t>& numbers,
                                                     absl::optional<size_t>* missing) const;
   absl::Status Take(RunLogEntry entry);

@@ -200,8 +200,9 @@ void AddDifferences(const Message& from, const Message& to, const std::string& a
   }
 }
 
-// A topic pattern reads every topic that it matches except the one for dead letters. If that one
-// changed, the old topic would become input, and the new one may already be input of the run.
+// A topic pattern reads every topic that it matches, except the topic for dead letters. If another
+// topic became the one for dead letters, the old one would become input, and the new one may
+// already be input of the run.
 void CompareDeadLetterTopics(const DataConfig& from, const DataConfig& to, Problems* problems) {
   constexpr Stream kStreams[] = {TRAIN_STREAM, VALID_STREAM, TEST_STREAM};
   for (const Stream stream : kStreams) {

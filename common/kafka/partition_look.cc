@@ -63,8 +63,8 @@ class Looker {
     }
   }
 
-  // An unknown topic may be only a matter of time: a broker that has just started may not know
-  // every topic yet.
+  // A topic that is unknown now may become known: a broker that has just started may not know every
+  // topic yet.
   static bool MayPass(const absl::Status& error) {
     return absl::IsUnavailable(error) || absl::IsNotFound(error);
   }

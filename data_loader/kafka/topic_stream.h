@@ -56,8 +56,8 @@ struct TopicStream {
   std::unique_ptr<FirstLabels> first_labels;
   TopicProgress progress;
 
-  // Fails if the losses do not accept the labels that were read so far. Call before a block is
-  // sent, so that nothing is trained with such labels.
+  // Fails if the losses do not accept the labels that were read so far. Call before each block is
+  // sent, so that nothing is trained with labels that are not accepted.
   absl::Status CheckFirstLabels() const {
     return first_labels == nullptr ? absl::OkStatus() : first_labels->CheckSoFar();
   }

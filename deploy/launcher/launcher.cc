@@ -173,8 +173,8 @@ bool Launcher::Rep::MayHaveTrained() {
   if (job.action() != JobConfig::TRAIN) return false;
   if (!generation->coordinator().ended) watch.Ask();
   if (watch.has_answered()) return true;
-  // A busy coordinator may not answer for a while. So read the log, where it claims its generation
-  // before any process may begin.
+  // A busy coordinator may not answer for a while. So read the log: the coordinator claims its
+  // generation there before any process may begin.
   const auto newest = ReadRunProgress(folder->path());
   return !newest.ok() || newest->generation > progress.generation;
 }
@@ -329,8 +329,8 @@ RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
   // If the run was stopped while it was starting, do not wait for roles that still load: they save
   // nothing.
   const bool roles_end = kind == RunEnd::FINISHED || watch.has_run();
-  // An error means that the starter and with it the roles are gone, but the run's end is already
-  // known.
+  // An error means that the starter is gone, and with it the roles. It is ignored, because the
+  // run's end is already known.
   if (roles_end) generation->WaitForRoles(kFinishMs).IgnoreError();
   for (const RoleProcess& process : generation->processes()) {
     if (!roles_end || process.role == COORDINATOR || process.ended_well() || process.was_killed()) {

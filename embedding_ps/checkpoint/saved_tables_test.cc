@@ -90,7 +90,7 @@ class SavedTablesTest : public testing::Test {
     return all;
   }
   // Loads into a table that has 3 rows. If the load fails, the table must be empty or still have
-  // them.
+  // these rows.
   absl::Status LoadStatus(const TableConfig& config = Config()) {
     const auto table = NewTable(config);
     table->CreateRows({1, 2, 3});

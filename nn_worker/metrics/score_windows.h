@@ -44,7 +44,8 @@ struct ScoreWindow {
   int64_t end = 0;
   uint64_t steps = 0;    // that counted when it ended
   uint64_t samples = 0;  // that this rank has scored
-  // NaN if not defined: the AUC without a sample of each class, the calibration without a positive.
+  // NaN if the value is not defined: the AUC needs a sample of each class, and the calibration a
+  // positive.
   double auc = 0;
   double logloss = 0;
   double calibration = 0;
@@ -55,8 +56,8 @@ class ScoreWindows {
   static constexpr int kOlderInARow = 1000;
   using Sink = std::function<void(const ScoreWindow&)>;
 
-  // This rank's part of a step. Empty weights or mask: all 1; a sample whose mask is 0 is ignored,
-  // as is a logit that is not finite. Empty times: not known.
+  // This rank's part of a step. If weights or mask are empty, they are all 1. A sample is ignored
+  // if its mask is 0, or if its logit is not finite. If times are empty, they are not known.
   struct Part {
     absl::Span<const float> logits;
     absl::Span<const float> labels;

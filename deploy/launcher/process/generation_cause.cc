@@ -181,7 +181,7 @@ bool IsSavedAtStop(const RunProgress& newest, uint64_t generation) {
          (newest.cut->leave() || newest.cut->last());
 }
 
-// Write each flag on one line, because people see it in lists of processes.
+// Write each flag on one line, because people see flags in lists of processes.
 void AddFlagsOf(const Ending& ending, std::vector<std::string>* flags) {
   Ending without_text = ending;
   without_text.clear_text();

@@ -14,7 +14,8 @@
 namespace satrap {
 namespace {
 
-// Rank 0's phase once it scores the test stream: nothing is trained any more.
+// The phase of rank 0 from the time when it scores the test stream. Nothing is trained any more in
+// this phase.
 constexpr char kTesting[] = "testing";
 
 std::vector<Restart> RestartsOf(const RunLog& log) {

@@ -44,7 +44,8 @@ class BestModel {
   int without_best() const { return without_best_; }
 
  private:
-  // Higher is better. NaN if there is no such value.
+  // The metric's value, negated if a lower value is better: so higher is better. NaN if `values`
+  // lacks the metric.
   double GoodnessOf(const MetricValues& values) const {
     const double value = ValueOf(metric_, values);
     return IsHigherBetter(metric_) ? value : -value;
