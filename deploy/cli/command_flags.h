@@ -103,8 +103,8 @@ struct DeepFmFlags {
   std::string brokers;
   std::vector<std::string> sets;
   std::vector<Flag> Table();
-  // Checks that the flags say where data come from: from a file, from a topic with its brokers, or,
-  // if none of these flags is set, from neither.
+  // Checks that the flags name a file as the source of the data, or a topic with its brokers, or
+  // neither of these.
   absl::Status Check() const;
 };
 

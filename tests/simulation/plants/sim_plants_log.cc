@@ -159,8 +159,8 @@ class StaleLinkCounts final : public ForwardingFileSystem {
   std::string linked_;  // the entry that was linked since the last List of the log
 };
 
-// When an open of a file of the log has failed because the file is gone, goes on listing the log as
-// it was before.
+// Once a file of the log could not be opened because it was gone, goes on listing the log as it was
+// before.
 class ListsOnce final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
