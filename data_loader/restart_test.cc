@@ -449,7 +449,7 @@ TEST_F(ChangedFileTest, ABlockThatWasConsumedAndIsGone) {
   state.mutable_epochs(0)->mutable_splits(0)->clear_split_rows();
   const auto without_end = Ledger::FromState(state);
   dir_.Write("e", "0,1\n0,1\n0,1\n0,1\n0,1\n0,1\n");
-  ExpectItIsNamed(ErrorAfter(*without_end), "split 0 has 6 records, and only 0 of the ");
+  ExpectItIsNamed(ErrorAfter(*without_end), "split 0 has 6 records, but only 0 of the ");
 }
 
 class RunFilesOfLoaderTest : public RestartTest {

@@ -40,8 +40,8 @@ class PartitionLookTest : public testing::Test {
     question.asks_earliest = true;
     return question;
   }
-  // Looks until `count` questions are answered. Returns the looks, by the numbers of their
-  // questions.
+  // Looks until `count` questions are answered. Returns each look under the index of its question
+  // in `questions`.
   std::map<size_t, PartitionLook> Look(const std::vector<PartitionQuestion>& questions,
                                        size_t count) {
     KafkaClient::Options options;
