@@ -11,9 +11,9 @@ namespace satrap {
 namespace {
 
 constexpr Role kMemberRoles[] = {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER};
-// At most this many processes with one index are kept that have registered but sent no heartbeat.
-// They come from a program that is started again and again, so the oldest are dead and can be
-// forgotten.
+// How many processes are kept, for each index of a role, that have registered but sent no
+// heartbeat. More of them come only from a program that is started again and again, so the oldest
+// are dead and can be forgotten.
 constexpr size_t kMaxRegistered = 64;
 
 }  // namespace

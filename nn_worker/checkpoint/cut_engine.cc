@@ -201,7 +201,7 @@ absl::Status CutEngine::MergeLedgers() {
     if (!status.ok()) {
       // A restart would meet the same contradiction, so the status code must not lead to a restart.
       return absl::DataLossError(absl::StrCat("cut ", cut_->outcome.name,
-                                              ": the ledger cannot take what nn_worker ", rank,
+                                              ": the ledger refuses what nn_worker ", rank,
                                               " has trained: ", status.message()));
     }
   }

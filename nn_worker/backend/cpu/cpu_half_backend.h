@@ -29,8 +29,9 @@ namespace satrap {
 enum class HalfProducts {
   kF32,         // widened like all others
   kAvx512Bf16,  // cpu_avx512_bf16.h. REQUIRES: CpuAvx512Bf16::IsSupported()
-  // cpu_bf16_matrix.h. Where oneDNN has no fast way: kAvx512Bf16 if the CPU has it, else kF32.
-  // REQUIRES: CpuBf16Matrix::IsSupported()
+  // By oneDNN (cpu_bf16_matrix.h). A product for which oneDNN has no fast way is made as with
+  // kAvx512Bf16 if the CPU has it, and otherwise as with kF32. REQUIRES:
+  // CpuBf16Matrix::IsSupported()
   kOneDnnBf16,
 };
 // The fastest on this CPU: kOneDnnBf16 with AMX; otherwise kAvx512Bf16, if the CPU has it;
