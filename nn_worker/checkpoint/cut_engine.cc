@@ -120,8 +120,8 @@ void CutEngine::Begin(CutPlan plan, std::vector<LedgerState> released, std::stri
   });
 }
 
-// The answers and tasks of a cut are dropped if they come after the cut has ended. By then there
-// may be another cut, or none.
+// If an answer or a task of a cut comes after the cut has ended, it is dropped. By then there may
+// be another cut, or none.
 template <typename T>
 absl::AnyInvocable<void(T)> CutEngine::InCut(std::function<void(T)> then) {
   return [this, number = cut_->plan.number, then = std::move(then)](T result) mutable {

@@ -27,7 +27,7 @@ class RestartCount {
   absl::StatusOr<int64_t> AddFailure(const Ending& end, int max_restarts);
   // Whether the last AddFailure failed because the same end has come twice and no restart cures it.
   bool repeated() const { return repeated_; }
-  // Call when a generation has ended because somebody asked for that.
+  // Call when a generation has ended because somebody asked it to end.
   void AddWish() { before_ = Ending(); }
 
  private:

@@ -1,8 +1,8 @@
 // Makes the tensors with which one operation of a Backend is measured. They belong to the backend.
 //
-// Values are random in [-1, 1) and the same in every run. They are not zeros, because a card needs
-// less power to multiply zeros and so does it faster. Rows of samples are padded like a network's
-// activations.
+// Values are random in [-1, 1) and the same in every run. They are not zeros, because a card
+// multiplies zeros with less power, and therefore faster. Rows of samples are padded like a
+// network's activations.
 //
 // If memory runs out, a CHECK fails and says how much was requested. Thread-compatible.
 

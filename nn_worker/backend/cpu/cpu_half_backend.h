@@ -9,8 +9,9 @@
 // the bits of a result hold here too. A result that is too large for an F16 becomes infinite, and
 // the count of values that are not finite finds it.
 //
-// Widened products save memory but cost time. Where the CPU has products of BF16, BF16 matrices are
-// multiplied without widening (HalfProducts), also with sums in f32.
+// Widening the factors of products saves memory but costs time. Where the CPU can multiply BF16
+// itself, BF16 matrices are multiplied without widening (HalfProducts); these sums are in f32 as
+// well.
 //
 // Thread-compatible, as every Backend.
 

@@ -21,8 +21,8 @@
 namespace satrap {
 namespace {
 
-// A poll closes the device memory that operations have opened. That costs system calls, so a poll
-// runs more than one operation.
+// Operations open the device memory, and a poll closes it again. This costs system calls, so a poll
+// runs several operations.
 constexpr int kOperationsPerPoll = 64;
 // A card's queue is bounded, too: when it is full, a call waits for room.
 constexpr size_t kMaxEnqueued = 4096;
