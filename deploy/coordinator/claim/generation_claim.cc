@@ -48,7 +48,8 @@ absl::Status AppendDropped(const ClaimRequest& request, RunLog* log) {
 }
 
 absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
-  // The limit does not apply after a changed job was dropped: the earlier job may still run.
+  // The limit of restarts does not apply after a changed job was dropped, because the earlier job
+  // may still run.
   if (log.has_left() || DroppedChange(log.entries()) != nullptr ||
       log.restarts_without_cut() < job.max_restarts()) {
     return absl::OkStatus();
