@@ -336,8 +336,8 @@ TEST_F(PsEngineCutTest, ATrainingTakesOfItsFirstModelWhatItMay) {
   // tables are taken.
   ASSERT_TRUE(Load().ok());
   EXPECT_EQ(Seven(), (Row{0, 0, 0}));
-  // Now the table has another optimizer than the model. The first load converts the rows. A later
-  // load expects a cut of the run itself, so it refuses them.
+  // Now the table has a different optimizer from the model's. The first load converts the model's
+  // rows. A later load expects a cut of the run itself, so it refuses the model's rows.
   job.mutable_warm_start()->clear_only();
   job.mutable_tables(0)->mutable_segments(0)->mutable_optimizer()->mutable_adam();
   Begin(job);

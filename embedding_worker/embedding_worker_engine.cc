@@ -385,7 +385,8 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
   Reach(KillPoint::WORKER_BEFORE_UPDATE, options_.kill_points);
   // In hybrid mode a part without keys needs no PS. (It has no samples, or its step is not finite.)
   if (updates->requests.empty()) return pushed(absl::OkStatus(), {});
-  // A step that is not finite has no second half, because it changes nothing.
+  // With clipping, ApplyStep is the second half of a step. A step that is not finite has none,
+  // because it changes nothing.
   const bool clips = clip_norm_ > 0 && header.step().finite();
   ps_.Update(header.call(), std::move(updates->requests),
              [this, clips, pushed = std::move(pushed), id = header.call(),

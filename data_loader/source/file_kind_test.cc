@@ -82,7 +82,7 @@ TEST(FileKindTest, WhatACompressedFileHoldsMustBeText) {
   EXPECT_TRUE(CheckIsText("", "a").ok());
   EXPECT_TRUE(CheckIsText("PAR1,a\n1,2\n", "a").ok());
   EXPECT_EQ(CheckIsText("\x1f\x8b\x08", "a.gz").message(),
-            "a.gz holds compressed bytes where text belongs, which cannot be read: decompress it");
+            "a.gz holds compressed bytes, but only text can be read here: decompress it");
   EXPECT_THAT(
       std::string(CheckIsText("a.csv" + std::string(252, '\0') + "ustar", "a.tgz").message()),
       HasSubstr("a.tgz is a tar archive"));

@@ -12,8 +12,9 @@
 namespace satrap {
 namespace {
 
-// While no data comes, a rank joins steps without a part at intervals that double with each such
-// step, up to 2^this times idle_step_ms: a quiet topic then costs a few steps a second.
+// While no data comes, a rank joins steps without a part, at intervals that double with each such
+// step. They double at most this many times, from idle_step_ms on: a quiet topic then costs a few
+// steps a second.
 constexpr int kMostIdleDoublings = 3;
 
 // An embedding row moves furthest in its first updates, where a stale gradient does the most harm.

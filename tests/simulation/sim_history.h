@@ -82,7 +82,7 @@ class History {
   // Call when a member of the generation has failed before the generation ran, and would fail in
   // every generation of this job.
   void OnCannotBegin(uint64_t generation) { cannot_begin_.insert(generation); }
-  // Call when the disk fails. From now on members may find damage, which no restart cures, either.
+  // Call when the disk fails. From now on members may find damage, and no restart cures that.
   void OnDiskFailure() { disk_fails_ = true; }
   // Call after a loss of power. Folders that were removed may exist again.
   void OnPowerLoss() { power_was_lost_ = true; }

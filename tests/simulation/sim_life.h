@@ -67,7 +67,7 @@ class Life {
     std::function<void()> cannot_begin;         // a rank finds that it cannot run its job
     std::function<void(std::string)> violated;  // called for each broken promise
   };
-  // The coordinator's process with its disk; it has claimed `claimed`.
+  // The coordinator's process with its disk. The process has claimed the generation `claimed`.
   struct Start {
     int number = 1;  // of this life
     WorldShape shape;

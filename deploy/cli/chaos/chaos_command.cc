@@ -37,7 +37,7 @@
 namespace satrap {
 namespace {
 
-// How long the next generation may take to run after a long stop.
+// After a long stop, the next generation must be running within this time.
 constexpr double kRestartSeconds = 60;
 
 // On a terminal the progress line is still open, so end it first.

@@ -106,7 +106,7 @@ std::string RunnerOf(const std::string& run_dir);
 bool WaitUntilReleased(const std::string& run_dir, int64_t timeout_ms);
 
 // The run folder that `run` names: a path, or the name of a folder under `runs_dir`; if `run` is
-// empty, the newest training there. NOT_FOUND says where the run was searched.
+// empty, the newest training there. NOT_FOUND says where the run was looked for.
 absl::StatusOr<std::string> FindRun(const std::string& run, const std::string& runs_dir);
 
 }  // namespace satrap

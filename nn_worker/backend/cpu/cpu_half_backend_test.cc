@@ -47,8 +47,8 @@ OneDnnHooks Faked(int refused) {
   return hooks;
 }
 
-// The BF16 products that this CPU has, whether or not they are its fastest, and each way to compute
-// them.
+// A way in which this CPU can compute BF16 products, whether or not it is the fastest. Bf16Ways
+// returns all of them.
 struct Bf16Way {
   HalfProducts products;
   OneDnnHooks hooks;

@@ -136,8 +136,8 @@ uint64_t CounterKey();
 // pooled). With small integers and powers of two, sums do not depend on their order while values
 // stay small.
 float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled);
-// A sample's gradient for candidate number `candidate` of the part, whose row has `value`. The
-// sample also has the gradients of its two features.
+// A sample's gradient for candidate number `candidate` of the part. `value` is what the candidate's
+// row has. The sample also has the gradients of its two features.
 inline float CandidateGradient(const SimSample& sample, size_t candidate, int d, double pull,
                                double value) {
   return SampleGradient(sample, 2 + static_cast<int>(candidate), d, pull, value);

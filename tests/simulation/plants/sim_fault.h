@@ -109,9 +109,9 @@ struct Fault {
   SourceHook source = nullptr;
   DiskHook disk = nullptr;
 
-  // These three are put where large messages are cut: the first before a ChunkedHandler, where it
-  // sees single chunks; the second after a ChunkedHandler, where it sees whole requests; the third
-  // below a ChunkedChannel, where it owns the channel that it is given.
+  // These three are put where large messages are split into chunks: the first before a
+  // ChunkedHandler, where it sees single chunks; the second after a ChunkedHandler, where it sees
+  // whole requests; the third below a ChunkedChannel, where it owns the channel that it is given.
   HandlerHook before_chunks = nullptr;
   HandlerHook after_chunks = nullptr;
   std::function<std::unique_ptr<rpc::Channel>(std::unique_ptr<rpc::Channel>)> below_chunks =
