@@ -289,7 +289,7 @@ TEST_F(PsEngineCutTest, AbandonCutIsAnsweredWhenNothingIsWrittenAnyMore) {
   for (const std::string& name : names) {
     EXPECT_EQ(name.find("partial"), std::string::npos) << name;
   }
-  // AbandonCut of a cut that has already ended is answered at once.
+  // AbandonCut of a cut that has already ended is answered immediately.
   SendAbandon(1, &abandoned);
   EXPECT_EQ(abandoned.size(), 2u);
 }

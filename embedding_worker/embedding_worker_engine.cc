@@ -383,7 +383,8 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
     call.Finish(rpc::MessageOf(answer));
   };
   Reach(KillPoint::WORKER_BEFORE_UPDATE, options_.kill_points);
-  // In hybrid mode a part without keys needs no PS. (It has no samples, or its step is not finite.)
+  // In hybrid mode a part without keys needs no PS. (A part has no keys if it has no samples or its
+  // step is not finite.)
   if (updates->requests.empty()) return pushed(absl::OkStatus(), {});
   // With clipping, ApplyStep is the second half of a step. A step that is not finite has none,
   // because it changes nothing.

@@ -36,7 +36,7 @@ struct Foreign {
 constexpr char kUnpack[] = "unpack it and name the files that it holds";
 constexpr char kCompressAnew[] = "decompress it, or compress it with gzip, zstd, bzip2 or xz";
 constexpr char kWriteCsv[] = "write it as CSV (in pandas: to_csv)";
-constexpr char kFetch[] = "this is no data: fetch the file again";
+constexpr char kFetch[] = "this is not data: fetch the file again";
 constexpr char kUtf8[] = "convert it: iconv -t UTF-8 -f ";
 
 // A string literal that may contain NUL bytes.
@@ -82,7 +82,7 @@ const Foreign kForeign[] = {
      {},
      false,
      "a pointer of Git LFS",
-     "this is no data: fetch it with `git lfs pull`"},
+     "this is not data: fetch it with `git lfs pull`"},
     // The byte order mark; for UTF-16 also the zero byte of a first character that is one byte in
     // UTF-8. UTF-32 comes first, because its mark begins with that of UTF-16.
     {{0, Literal("\xff\xfe\x00\x00")}, {}, false, "UTF-32", kUtf8},

@@ -28,8 +28,8 @@ struct TrainedSince {
   uint64_t start_step = 0;           // the step at which it began
   uint64_t step = 0;                 // the last step reported, perhaps a second ago
 };
-// Appends to the text how much work is lost and from where the run continues. Sets `loss` if steps
-// are known to be lost.
+// Appends to the text of `how` how much work is lost and where the run continues. Sets `loss` if
+// steps are known to be lost.
 void AddLostWork(const TrainedSince& trained, Ending* how);
 
 }  // namespace satrap

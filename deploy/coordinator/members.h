@@ -54,8 +54,8 @@ class Members {
 
   // Call when the member has been told how the run continues, or exits without being told.
   void SetTold(Role role, uint32_t index);
-  // Whether everybody has been told: every member that still sends heartbeats, and every process
-  // that registered a moment ago.
+  // Whether every member that still sends heartbeats, and every process that registered a moment
+  // ago, has been told how the run continues.
   bool AllTold() const;
 
   // Adds the members to the answer. REQUIRES: AllReady()

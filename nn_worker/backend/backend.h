@@ -81,7 +81,7 @@ class Backend : public DeviceMemory,
   virtual void FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
                       absl::Span<const GradientTarget> dxs) = 0;
 
-  // y[i, :] = the mean, sum or maximum, column by column, of the first lengths[i, 0] positions of
+  // y[i, :] = the mean, sum or maximum, column by column, over the first lengths[i, 0] positions of
   // row i of x; zeros if the length is 0. A length is rounded and bounded to [0, L].
   // x: (n, L d)   lengths: (n, 1)   y: (n, d)
   virtual void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) = 0;

@@ -112,10 +112,11 @@ class DeviceMemory {
   virtual absl::Status EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
                                      BackendEvent* done);
 
-  // A graph of operations costs the host less time than its operations one by one. It repeats them
-  // with the same arguments and lists of tensors, and reads the current values in memory. Only the
-  // thread of the operations may make these three calls. The epoch changes whenever lists that the
-  // network's operations have read are overwritten; it is always -1 if the backend makes no graphs.
+  // A graph of operations costs the host less time than its operations one by one. Such a graph
+  // repeats its operations with the same arguments and lists of tensors, and reads the current
+  // values in memory. Only the thread of the operations may call GraphEpoch, Capture and Enqueue.
+  // The epoch changes whenever lists that the network's operations have read are overwritten; it is
+  // always -1 if the backend makes no graphs.
   virtual int64_t GraphEpoch() const { return -1; }
   // Makes a graph of the operations that `enqueue` enqueues; they do not run. A CHECK fails if
   // `enqueue` copies between host and device, uses events, allocates, or needs a list that no

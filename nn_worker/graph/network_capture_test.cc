@@ -317,7 +317,8 @@ std::unique_ptr<Backend> TightBackend(const Job& job) {
   return backend(std::make_shared<DeviceMeter>(meter->Read().peak_bytes + 1));
 }
 
-// Evaluations of many sizes, each with lists of its own, overwrite the lists of the captured pass.
+// Evaluations of many sizes, each with its own lists of tensors, overwrite the lists of the
+// captured pass.
 TEST(NetworkCaptureTest, ListsThatAreWrittenOverAreSeen) {
   Job job;
   job.model = kDots;

@@ -32,8 +32,8 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-// Batches are small, so that many cuts follow the one that is abandoned. If the last cut were
-// abandoned, the run would end. And the launcher reports an abandoned cut only when it next polls
+// Batches are small, so that many cuts follow the one that is abandoned. If the run's last cut were
+// abandoned, the run would fail. And the launcher reports an abandoned cut only when it next polls
 // the coordinator.
 const std::vector<std::string> kSlowly = {"--set", "global_batch_size=64", "--set",
                                           "checkpoint.every_steps=100"};

@@ -11,8 +11,8 @@
 //     joined       all members are ready: embedding workers listen (MakeWorker), loaders and ranks
 //                  begin (MakeRank)
 // Each role listens at the address of its index, which all lives share, and every channel belongs
-// to a process. The checks take the History's state of the life's cut as the state that the life
-// begins with.
+// to a process. The checks assume that the life begins with the state that the History has for the
+// life's cut.
 //
 // How it ends. Call Kill or StandStill of any of its processes(), at any event; nothing else is
 // needed. If a member fails or exits, its process dies; before Doom is called, that is also a

@@ -80,7 +80,7 @@ class RunFolder {
 // Writes a whole file that a user has named. A regular or new file is written as a DurableFile
 // (common/file/durable_file.h). A link, a pipe or a device is not replaced but written to; a file
 // under /dev is not truncated, because /dev/stdout may be a regular file. If a pipe's reader has
-// ended, that is no error, provided that this process ignores SIGPIPE. Errors are those of
+// ended, that is not an error, provided that this process ignores SIGPIPE. Errors are those of
 // FileError (common/file/file_error.h).
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 

@@ -347,7 +347,7 @@ TEST(CpuHalfBackendTest, ScattersTheGradientsOfAllSamples) {
   for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(got[i], wanted[i], 1e-3) << i;
 }
 
-// The rows were pooled elsewhere, so sample i has row i. This must hold in every block.
+// The rows were pooled elsewhere, so the row of sample i is row i, in every block.
 TEST(CpuHalfBackendTest, GradientsOfPooledRowsAreTheRowsOfTheirSamples) {
   constexpr int64_t kSamples = 600, kDim = 2;
   const auto backend = NewCpuHalfBackend(2);

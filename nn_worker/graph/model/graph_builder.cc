@@ -54,8 +54,8 @@ class GraphBuilder {
   }
 
  private:
-  // The order is that of Network::input_view. Only segments need a gradient: it goes back to the
-  // embedding rows, while numeric columns and lengths are data.
+  // The order is that of Network::input_view. Only segments need a gradient: their gradient goes
+  // back to the embedding rows. Numeric columns and lengths are data.
   absl::Status AddInputs(const GraphInputs& inputs) {
     RETURN_IF_ERROR(AddTensor(kNumericInput, {inputs.numeric_width}, -1));
     for (const FeatureSegment& segment : inputs.segments) {

@@ -72,8 +72,8 @@ using HandlerHook = std::function<std::unique_ptr<rpc::Handler>(const Site&, rpc
 using TrainerHook = std::function<std::unique_ptr<StepTrainer>(const Site&, StepTrainer* next)>;
 using SourceHook =
     std::function<std::unique_ptr<PartSource>(const Site&, Stream stream, PartSource* next)>;
-// Makes a rank's channels to the embedding workers, put before those of `next`, which are not
-// owned.
+// Makes a rank's channels to the embedding workers. They are put before those of `next`, which are
+// not owned.
 using ChannelsHook = std::function<std::vector<std::unique_ptr<rpc::Channel>>(
     const Site&, const std::vector<rpc::Channel*>& next)>;
 // Returns a disk that owns `next`, or `next` itself.
