@@ -265,7 +265,8 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
 void EmbeddingWorkerEngine::LookUp(Stream stream, const StreamQueue::Delivery& delivery) {
   uint64_t handle;
   {
-    // Register the part before it is answered: the rank may push as soon as it has the answer.
+    // Register the part before the request is answered: the rank may push as soon as it has the
+    // answer.
     MutexLock lock(&mutex_);
     handle = next_handle_++;
     outstanding_.emplace(handle, Outstanding{delivery.part, stream, delivery.request.call.sender});

@@ -84,7 +84,8 @@ TEST(KafkaSettingsTest, OtherSettingsArePassedOnAndReplaceOurDefaults) {
   EXPECT_EQ(settings->count("fetch.message.max.bytes"), 0u);
 }
 
-// Closing a client takes as long as a fetch may wait at the broker, so that wait must be short.
+// Closing a client takes as long as a fetch may wait at the broker. Therefore that wait must be
+// short.
 TEST(KafkaSettingsTest, AFetchWaitsShortlyForNewMessages) {
   EXPECT_EQ(ResolveKafkaSettings(Config(""), KafkaRole::kReader)->at("fetch.wait.max.ms"), "100");
   const auto job = ResolveKafkaSettings(

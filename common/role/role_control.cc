@@ -24,7 +24,8 @@ constexpr int64_t kRegisterTimeoutMs = 60000;
 // How long a role that fails tries to report that to the coordinator before it exits.
 constexpr int64_t kFailTimeoutMs = 2000;
 constexpr int64_t kHeartbeatAttemptMs = 3000;
-// Short while roles are starting, so that the run begins soon after the last one is ready.
+// The period is short while roles are starting, so that the run begins soon after the last role is
+// ready.
 constexpr int64_t kStartingHeartbeatPeriodMs = 100;
 // After FINISHED a role has this long to call WaitForFinish.
 constexpr int64_t kFinishGraceMs = 10000;

@@ -56,7 +56,7 @@ struct WorldShape {
   bool frozen = false;
   int candidates = 0;         // of a part, of feature "single"; 0: none
   double step_clip_norm = 0;  // JobConfig.gradient_clip_norm; 0: none
-  // The largest frame of a hot call, so that messages are cut into chunks; 0: no limit.
+  // The largest frame of a hot call, so that messages are split into chunks; 0: no limit.
   int64_t max_message_bytes = 0;
 
   // Draws a world, including `ordered`.
