@@ -1,4 +1,5 @@
-// Where the streams of a job come from: whether there is data for valid and test, and which topics.
+// Where the streams of a job come from: whether valid and test have data, and which topics or files
+// a stream reads.
 //
 // Thread-safe: functions of their arguments.
 

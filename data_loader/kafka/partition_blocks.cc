@@ -188,8 +188,8 @@ PartitionBlocks::Closed PartitionBlocks::Close() {
   end_ = std::min(end_, reached_);
   Closed closed{std::exchange(block_, nullptr), first_, end_};
   if (closed.block == nullptr && known_) {
-    // The block has no messages any more, but its remaining slots must still be consumed. They are
-    // sent with the next part as a rider, which is made from a block.
+    // The block has no messages any more, but its remaining slots must still be consumed. They
+    // become a rider, which is made from a block and sent with the next part.
     closed.block = options_.new_block();
     closed.block->records.Clear();
     closed.block->bad_records = 0;

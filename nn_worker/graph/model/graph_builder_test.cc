@@ -178,7 +178,7 @@ TEST(GraphBuilderTest, OnlyAHeadReadsCandidatesAndOnlyItsLossReadsAHead) {
             "model: output \"logit\" must be a layer candidate_logits for its loss");
   EXPECT_EQ(error(R"(layers { name: "logit" inputs: "user.embedding" inputs: "item.embedding"
                               in_batch_logits {} })"),
-            "model: output \"logit\" must be [1], is [20]");
+            "model: output \"logit\" must have the shape [1], but has [20]");
 }
 
 TEST(GraphBuilderTest, ErrorsNameTheLayerItsInputsAndTheirShapes) {
@@ -252,7 +252,7 @@ TEST(GraphBuilderTest, EveryLayerIsOfUse) {
 
 TEST(GraphBuilderTest, TheOutputIsOneLogit) {
   EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "numeric" linear { units: 2 } })"),
-            "model: output \"logit\" must be [1], is [2]");
+            "model: output \"logit\" must have the shape [1], but has [2]");
   EXPECT_EQ(ErrorOf(R"(layers { name: "z" inputs: "numeric" sum {} })"),
             "model: output \"logit\" is not a layer");
   EXPECT_EQ(ErrorOf(""), "model: has no layers");
@@ -279,12 +279,13 @@ TEST(GraphBuilderTest, EachTaskHasAnOutputWhichLayersMayRead) {
 TEST(GraphBuilderTest, AnOutputHasTheShapeOfItsLoss) {
   EXPECT_EQ(ErrorOf(std::string(kTwoTowers) + R"(tasks { name: "x" output: "a" }
                                                  tasks { name: "y" output: "b" loss: MSE })"),
-            "model: output \"b/output\" must be [1], is [4]");
-  EXPECT_EQ(ErrorOf(std::string(kTwoTowers) + R"(tasks { name: "x" output: "b"
+            "model: output \"b/output\" must have the shape [1], but has [4]");
+  EXPECT_EQ(
+      ErrorOf(std::string(kTwoTowers) + R"(tasks { name: "x" output: "b"
                                                          loss: SOFTMAX_CROSS_ENTROPY }
                                                  tasks { name: "y" output: "a"
                                                          loss: SOFTMAX_CROSS_ENTROPY })"),
-            "model: output \"a\" must be [classes], at least 2, is [1]");
+      "model: output \"a\" must have the shape [classes] with at least 2 classes, but has [1]");
 }
 
 TEST(GraphBuilderTest, AStarThatFitsNothingIsAnError) {
