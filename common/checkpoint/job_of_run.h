@@ -22,7 +22,7 @@ bool IsSameJob(JobConfig a, JobConfig b);
 // has. In a log of a build that wrote no RUNNING, only a cut shows it.
 const GenerationEntry* LastThatRan(const std::vector<RunLogEntry>& entries);
 
-// The change of job that was dropped, if no generation was claimed since; else null.
+// The job change that was dropped, if no generation has been claimed since; otherwise null.
 const DroppedEntry* DroppedChange(const std::vector<RunLogEntry>& entries);
 
 // The job of the next generation if nobody changes it; null if no generation was claimed yet.

@@ -1,8 +1,8 @@
 // The layers, each with its formula first, then its errors. layer_factory.h makes one from the job.
 //
 // Shapes are those of one sample: [d] is a vector, [k, d] has k rows of d values. "n fields of d"
-// are either n inputs [d] or one [n, d] (fields.h). What a layer does not accept is
-// INVALID_ARGUMENT when it is bound to its inputs, with the shapes it got.
+// are either n inputs [d] or one [n, d] (fields.h). A layer refuses other shapes with
+// INVALID_ARGUMENT in Infer; the message gives the shapes.
 
 #ifndef SATRAP_NN_WORKER_LAYER_LAYERS_H_
 #define SATRAP_NN_WORKER_LAYER_LAYERS_H_
@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Layer>> NewLinearLayer(const LinearConfig& config
 // y = x + b.   x, y: [dim]. Parameter: bias (1, dim), zero at the start.
 absl::StatusOr<std::unique_ptr<Layer>> NewBiasLayer();
 
-// A vector for each numeric column, times the value.   x: [k]  y: [k, dim]
+// For each numeric column, a trained vector times the column's value.   x: [k]  y: [k, dim]
 // INVALID_ARGUMENT unless dim is at least 1 and stddev is finite and not negative.
 absl::StatusOr<std::unique_ptr<Layer>> NewNumericEmbeddingLayer(
     const NumericEmbeddingConfig& config);
@@ -182,7 +182,7 @@ absl::StatusOr<std::unique_ptr<Layer>> NewInBatchLogitsLayer(const InBatchLogits
 
 // ---- For tests of a run
 
-// y = 0; dx = a constant, whatever dy.   xs: [d_1], [d_2], ...  y: [1]
+// y = 0; dx = a constant, whatever dy is.   xs: [d_1], [d_2], ...  y: [1]
 //
 // It counts samples in the rows of its inputs (TallyConfig, proto/model.proto).
 absl::StatusOr<std::unique_ptr<Layer>> NewTallyLayer(const TallyConfig& config);

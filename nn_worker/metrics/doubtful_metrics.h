@@ -1,5 +1,5 @@
-// Finds values of an evaluation pass that no sound model has. They show that something is wrong
-// with the data or the job, which nobody would notice in numbers that are only printed.
+// Finds values of an evaluation pass that no sound model has. Such a value shows that something is
+// wrong with the data or the job, but nobody may notice it among the printed numbers.
 //
 // Thread-safe: a function of its arguments.
 

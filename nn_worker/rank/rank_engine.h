@@ -19,17 +19,18 @@
 // eight times as long while no data comes to any rank.
 //
 // Evaluation. Each rank requests parts of the pass, scores and acknowledges them. Merging the
-// metrics is the barrier at its end (evaluation_passes.h); every rank gets the same ones and judges
-// them alike (run_record.h).
+// metrics is the barrier at its end (evaluation_passes.h); every rank gets the same metrics and
+// judges them alike (run_record.h).
 //
 // Cuts. When all ranks are idle nothing is in flight, so the tables are a function of what was
 // released: pushed and answered, or acknowledged in a step of weight 0. At such a point a
 // validation comes first, if one is due, and then the cut: one that rank 0 asked for (by clock, by
 // steps, on a wish), one of a new best validation, or the last. Every rank hands over the ledger of
-// what it has released. Training goes on when all embedding PSs have marked; but ranks wait for a
-// cut of a new best, the last and a wished one, and begin it again if it is abandoned. After a cut
-// to leave, ranks do nothing more and never finish (rank_cuts.h). The test set is scored with the
-// best cut, or the last, and no cut comes after it.
+// what it has released. Training continues when all embedding PSs have marked. But for a cut of a
+// new best, for the last cut and for a wished one, ranks wait until the cut has ended, and begin it
+// again if it is abandoned. If a wish asks ranks to leave with its cut, they do nothing more after
+// it and never finish (rank_cuts.h). The test set is scored with the best cut, or with the last
+// one, and no cut comes after that.
 //
 // The engine runs on one serial executor; its public methods are thread-safe. The first error goes
 // to the FailureSink, and the engine does nothing more. Everything passed to the constructor must
@@ -64,7 +65,7 @@ class RankEngine {
   using FailureSink = FailureLatch::Sink;
   // Gets the figures of the run, except those that only the process knows (tables, the ledger's
   // counts). model_dir is a name in RUN/checkpoints; empty if the model is the cut that the
-  // generation began from. It is not called after a cut to leave.
+  // generation began from. Not called after a cut with which the ranks leave.
   using FinishedSink = std::function<void(const RunResult&)>;
 
   // `executor` runs one task at a time. `workers` are the embedding workers by index. `kill_points`
@@ -82,7 +83,7 @@ class RankEngine {
   // Ends training early, at a step that all ranks agree on. Validation and test still run.
   void RequestStop();
 
-  // Asks for a cut that begins after this call and, if the wish says so, for leaving with it.
+  // Asks for a cut that begins after this call. If the wish says so, the ranks leave with that cut.
   // Wishes may be repeated or come late; only the newest counts. Ranks other than 0 ignore it.
   void RequestCut(const CutWish& wish);
 
@@ -91,7 +92,7 @@ class RankEngine {
 
   void SetPhase(absl::string_view phase);
 
-  // The positions where the run begins and where it continues after a cut.
+  // Check and make positions: where the run begins, and where it continues after a cut.
   absl::Status CheckPosition() const;
   void Begin();
   RunPosition PositionAfter(const std::string& cut);

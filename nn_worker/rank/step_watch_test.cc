@@ -16,7 +16,7 @@ using testing::Pair;
 
 constexpr int64_t kSecond = 1'000'000;
 
-// Keeps the callbacks to run when a step or a score ends.
+// Keeps the callbacks, so that the test decides when a step or a score ends.
 class HeldTrainer final : public StepTrainer {
  public:
   std::unique_ptr<PreparedPart> Prepare(PartInput) override { return nullptr; }

@@ -162,8 +162,9 @@ TEST(LedgerTest, ARangeThatContradictsWhatIsKnownIsRefused) {
   }
   EXPECT_TRUE(ledger.empty()) << "a refused range leaves no trace";
   AddAll(0, {RecordsOf(0, 0, 0, 2, 5)}, &ledger);
-  EXPECT_NE(ledger.Add(0, RecordsOf(0, 0, 2, 4, 6)).message().find("5 by an earlier range"),
-            std::string::npos);
+  EXPECT_NE(
+      ledger.Add(0, RecordsOf(0, 0, 2, 4, 6)).message().find("5 according to an earlier range"),
+      std::string::npos);
   EXPECT_FALSE(ledger.Add(0, EndOf(0, 1)).ok()) << "fewer than were consumed";
   AddAll(0, {EndOf(0, 4)}, &ledger);
   EXPECT_FALSE(ledger.Add(0, RecordsOf(0, 0, 2, 5, 5)).ok()) << "more than the split has";

@@ -1,4 +1,4 @@
-// Uses scripts instead of the real broker's, which only `satrap demo --kafka` starts.
+// Uses scripts in place of the broker's script. Only `satrap demo --kafka` starts a real broker.
 
 #include "deploy/cli/kafka_demo/kafka_demo_broker.h"
 
@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 constexpr char kServes[] = "mkdir -p \"$1\"; echo 127.0.0.1:7 >\"$1/bootstrap\"; exec sleep 1000";
 
-// Whether a process has ended, reaped or not.
+// Whether a process has ended; it may still be a zombie.
 bool IsGone(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
   std::string text;
@@ -113,7 +113,7 @@ TEST_F(KafkaDemoBrokerTest, WhatTheBrokersScriptHasStartedEndsWithIt) {
     ASSERT_GT(pid, 0);
     EXPECT_EQ(kill(pid, 0), 0);
   }
-  // The process that has become its parent must reap it.
+  // Its new parent process must reap it first.
   const int64_t deadline_ms = MonotonicMs() + 10000;
   while (!IsGone(pid) && MonotonicMs() < deadline_ms) poll(nullptr, 0, 5);
   EXPECT_TRUE(IsGone(pid));

@@ -1,4 +1,4 @@
-// A quick check whether a saved cut is there as it was committed. It reads the manifest and the
+// A quick check whether a saved cut still is as it was committed. It reads the manifest and the
 // sizes of the files, not their contents; `satrap checkpoint verify` reads everything.
 //
 // Thread-safe: functions of their arguments and of the files.

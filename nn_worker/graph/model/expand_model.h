@@ -24,9 +24,8 @@ struct ExpandedModel {
 };
 
 // INVALID_ARGUMENT, naming the layer: no name, a name with one of ".*/:", a name given twice or
-// that of a graph input, a segment of all features ("*.SEGMENT") that none has, an mlp without
-// units, a composite of no layers or of more than 64, an attention of several inputs. Does not
-// check that inputs exist.
+// that of a graph input, a "*.SEGMENT" that no feature has, an mlp without units, a composite of no
+// layers or of more than 64, an attention of several inputs. Does not check that inputs exist.
 absl::StatusOr<ExpandedModel> ExpandModel(const ModelConfig& model, const GraphInputs& inputs);
 
 }  // namespace satrap

@@ -46,7 +46,8 @@ class OutputModel {
       task->set_output(output);
       if (absl::StartsWith(output, kCandidateRows)) return NeedsCandidates(output, "");
       if (inputs_.contains(output)) {
-        // A graph has memory only for the inputs that a layer reads, so a layer must read this one.
+        // A graph allocates only inputs that a layer reads, so a layer is added that reads this
+        // input.
         task->set_output(absl::StrCat("output_", made.tasks_size() - 1));
         while (layers_.contains(task->output())) task->set_output(task->output() + "_");
         LayerConfig* const copy = made.add_layers();

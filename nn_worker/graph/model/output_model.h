@@ -1,5 +1,5 @@
-// The part of a model that some of its values need: for predictions that are vectors, and for
-// models whose heads can only be computed in training.
+// Reduces a model to the layers that some of its values need. This serves predictions that are
+// vectors, and models whose heads can only be computed in training.
 //
 // Thread-safe: functions of their arguments.
 
@@ -15,9 +15,9 @@
 
 namespace satrap {
 
-// `model` with the layers that `outputs` need and no others, and one task for each output, in their
-// order, which only says what is computed: build its graph with GraphUse::kOutputs. An output is
-// named as an input of a layer is: a layer, "LAYER:1", "numeric", "FEATURE.SEGMENT" or
+// Returns `model` with only the layers that `outputs` need, and with one task for each output, in
+// their order. A task here only names a value to compute: build the graph with GraphUse::kOutputs.
+// An output is named as an input of a layer is: a layer, "LAYER:1", "numeric", "FEATURE.SEGMENT" or
 // "FEATURE.length"; not "*.SEGMENT".
 //
 // INVALID_ARGUMENT if an output is none of these, with a list of them, or if it needs candidates,
