@@ -24,6 +24,12 @@ std::unique_ptr<KafkaClient> NewOwner() {
   return *std::move(client);
 }
 
+void RefuseListOffsets(rd_kafka_mock_cluster_t* cluster, int count, rd_kafka_resp_err_t error) {
+  for (int i = 0; i < count; ++i) {
+    rd_kafka_mock_push_request_errors(cluster, kListOffsets, 1, error);
+  }
+}
+
 }  // namespace
 
 MockBrokers::MockBrokers(int count)
@@ -72,10 +78,19 @@ void MockBrokers::BringUp(int broker) {
 }
 
 void MockBrokers::RefuseOffsets(int count) {
-  for (int i = 0; i < count; ++i) {
-    rd_kafka_mock_push_request_errors(cluster_, kListOffsets, 1,
-                                      RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION);
-  }
+  RefuseListOffsets(cluster_, count, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION);
+}
+
+void MockBrokers::ForbidOffsets(int count) {
+  RefuseListOffsets(cluster_, count, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+}
+
+void MockBrokers::LetReadersLag(const KafkaPartition& partition, int64_t end) {
+  const int other = (partition.partition + 1) % count_;
+  CHECK(rd_kafka_mock_partition_set_follower_wmarks(cluster_, partition.topic.c_str(),
+                                                    partition.partition, 0, end) == 0);
+  CHECK(rd_kafka_mock_partition_set_follower(cluster_, partition.topic.c_str(), partition.partition,
+                                             other + 1) == 0);
 }
 
 }  // namespace satrap

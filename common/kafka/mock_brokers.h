@@ -6,6 +6,7 @@
 #ifndef SATRAP_COMMON_KAFKA_MOCK_BROKERS_H_
 #define SATRAP_COMMON_KAFKA_MOCK_BROKERS_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,11 @@ class MockBrokers {
   void BringUp(int broker);
   // Makes the brokers refuse the next `count` requests for offsets, as a newly elected leader does.
   void RefuseOffsets(int count);
+  // The next `count` requests for offsets are refused for lack of rights.
+  void ForbidOffsets(int count);
+  // Readers are sent to another broker than the leader, which has no message from `end` on. The
+  // leader answers questions for offsets. Needs two brokers.
+  void LetReadersLag(const KafkaPartition& partition, int64_t end);
 
  private:
   const int count_;

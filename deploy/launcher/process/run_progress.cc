@@ -81,9 +81,11 @@ absl::StatusOr<std::string> GoBack(const absl::Status& started, const JobConfig&
   if (!absl::IsFailedPrecondition(started) || !progress->job_before.has_value()) return started;
   // If a user has just asked for this job, return the error instead: the log does not have the job.
   if (!JobChangeText(*progress->job, job).empty()) return started;
-  const std::string change = JobChangeText(*progress->job_before, job);
+  DroppedEntry dropped;
+  dropped.set_change(JobChangeText(*progress->job_before, job));
+  dropped.mutable_ended()->set_text(std::string(started.message()));
   progress->job = progress->job_before;
-  return absl::StrCat("the change of the job is dropped: ", change, "\n  ", started.message());
+  return DroppedText(dropped);
 }
 
 std::string DroppedText(const DroppedEntry& dropped) {
