@@ -107,11 +107,13 @@ TEST_F(StorageCheckTest, ALinkOrARenameThatOnlyMakesANameIsRefused) {
     }
     bool links = true;
   } disk(&disk_);
-  EXPECT_THAT(std::string(Check(&disk).message()),
-              AllOf(HasSubstr("link does not work"), HasSubstr("does not hold")));
+  EXPECT_THAT(
+      std::string(Check(&disk).message()),
+      AllOf(HasSubstr("link does not work"), HasSubstr("does not have the expected content")));
   disk.links = false;
-  EXPECT_THAT(std::string(Check(&disk).message()),
-              AllOf(HasSubstr("rename does not work"), HasSubstr("does not hold")));
+  EXPECT_THAT(
+      std::string(Check(&disk).message()),
+      AllOf(HasSubstr("rename does not work"), HasSubstr("does not have the expected content")));
 }
 
 TEST_F(StorageCheckTest, AFolderThatListsOtherNamesIsRefused) {

@@ -14,7 +14,9 @@
 namespace satrap {
 namespace {
 
-constexpr int16_t kListOffsets = 2;  // the number of this request in Kafka's protocol
+// The numbers of requests in Kafka's protocol.
+constexpr int16_t kFetch = 1;
+constexpr int16_t kListOffsets = 2;
 
 std::unique_ptr<KafkaClient> NewOwner() {
   KafkaConfig config;
@@ -85,12 +87,8 @@ void MockBrokers::ForbidOffsets(int count) {
   RefuseListOffsets(cluster_, count, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
 }
 
-void MockBrokers::LetReadersLag(const KafkaPartition& partition, int64_t end) {
-  const int other = (partition.partition + 1) % count_;
-  CHECK(rd_kafka_mock_partition_set_follower_wmarks(cluster_, partition.topic.c_str(),
-                                                    partition.partition, 0, end) == 0);
-  CHECK(rd_kafka_mock_partition_set_follower(cluster_, partition.topic.c_str(), partition.partition,
-                                             other + 1) == 0);
+void MockBrokers::HideMessagesOnce() {
+  rd_kafka_mock_push_request_errors(cluster_, kFetch, 1, RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE);
 }
 
 }  // namespace satrap

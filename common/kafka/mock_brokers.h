@@ -6,7 +6,6 @@
 #ifndef SATRAP_COMMON_KAFKA_MOCK_BROKERS_H_
 #define SATRAP_COMMON_KAFKA_MOCK_BROKERS_H_
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,9 +35,8 @@ class MockBrokers {
   void RefuseOffsets(int count);
   // The next `count` requests for offsets are refused for lack of rights.
   void ForbidOffsets(int count);
-  // Readers are sent to another broker than the leader, which has no message from `end` on. The
-  // leader answers questions for offsets. Needs two brokers.
-  void LetReadersLag(const KafkaPartition& partition, int64_t end);
+  // The next fetch of messages is told that its offset is after the end, whether or not it is.
+  void HideMessagesOnce();
 
  private:
   const int count_;

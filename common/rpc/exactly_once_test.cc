@@ -2,6 +2,8 @@
 // reorders messages: every call must happen once, with its payload, and get its own answer. It uses
 // one thread, and a different seed for each schedule.
 
+#include <algorithm>
+
 #include "common/testing/numbered_calls.h"
 
 namespace satrap::rpc {
@@ -9,9 +11,14 @@ namespace {
 
 constexpr size_t kCalls = 60;
 
+Buffer PayloadOf(uint64_t number) {
+  Buffer payload(100);
+  std::fill_n(payload.mutable_data(), payload.size(), static_cast<uint8_t>(number));
+  return payload;
+}
+
 TEST(ExactlyOnceTest, HoldsOnABadNetwork) {
-  const Calls calls = {kCalls, [](uint64_t) { return Buffer(100); },
-                       [](uint64_t) { return Buffer(); }};
+  const Calls calls = {kCalls, PayloadOf, [](uint64_t) { return Buffer(); }};
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SplitMix64 random(seed);
     ManualExecutor executor;

@@ -57,7 +57,7 @@ class CountingReceiver final : public Handler {
             NextBatchAnswerHeader header;
             header.set_outcome(OUTCOME_DONE);
             header.set_handle(call.number);
-            call.Finish({header.SerializeAsString(), calls_.answer(call.number)});
+            call.Finish(Message{header.SerializeAsString(), calls_.answer(call.number)});
           });
         });
   }
