@@ -144,13 +144,13 @@ TEST_F(KeptDataWarningsTest, WhatNoThreadCouldWriteIsToldAndWrittenOnceOneCanBeS
   {
     const NoThreads no_threads;
     EXPECT_THAT(kept.TakeNew(Warning("x is far")), ElementsAre("x is far"));
-    const absl::Status closed = EndOf(&kept);
+    const absl::Status closed = kept.Close(/*at_end=*/false, kLongMs);
     EXPECT_EQ(closed.code(), absl::StatusCode::kUnavailable);
     EXPECT_THAT(std::string(closed.message()),
                 AllOf(HasSubstr(kFile), HasSubstr("no thread could be started")));
     EXPECT_FALSE(disk_.Exists(kFile));
   }
-  ASSERT_TRUE(EndOf(&kept).ok());
+  ASSERT_TRUE(kept.Close(/*at_end=*/false, kLongMs).ok());
   EXPECT_THAT(KnownLater(), ElementsAre("x is far"));
 }
 
