@@ -1,5 +1,6 @@
-// LoaderStreams makes the sources of a real loader from its job: from files or topics, lanes and
-// splits. The LoaderEngine sends the parts of these sources (engine/loader_engine.h).
+// LoaderStreams makes the sources of a real loader as its job asks: from files or topics, with the
+// job's lanes and splits. The LoaderEngine sends the parts of these sources
+// (engine/loader_engine.h).
 //
 // Not thread-safe, except the sources that it owns, Deal, known_partitions, and all methods that
 // report progress.
@@ -75,9 +76,9 @@ class LoaderStreams {
   // The number of topic partitions of the train stream that are known: those from fix_files, and
   // those from Deal.
   uint32_t known_partitions() const;
-  // Call for each partition that was added to the train stream. Ignores it unless its number is
-  // known_partitions(); it is sent again until then. If the partition belongs to another loader,
-  // only counts it.
+  // Call for each partition that was added to the train stream. Ignores a partition unless its
+  // number is known_partitions(): each partition is sent again until it is known. If the partition
+  // belongs to another loader, only counts it.
   void Deal(const DealtPartition& dealt);
 
   // Makes the sources. See ParsedPartSource about `parse_executor`; `lease` may be null if

@@ -38,7 +38,7 @@ absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
   return counts;
 }
 
-// The share of its step that the part of a hybrid Update has.
+// The share that the part of a hybrid Update has in its step.
 absl::StatusOr<double> PartShare(const UpdateHeader& header, const TableOwnership& ownership,
                                  absl::Span<const TableGradient> tables) {
   const auto needs = std::find_if(tables.begin(), tables.end(), [&](const TableGradient& table) {
@@ -48,7 +48,7 @@ absl::StatusOr<double> PartShare(const UpdateHeader& header, const TableOwnershi
   if (!header.has_weight() || !(header.weight() >= 0) || !std::isfinite(header.weight())) {
     return absl::InvalidArgumentError(absl::StrCat(
         "weight: the clip norm of table ", ownership.tables[needs->table].id,
-        " needs the weight of the part, a finite number of at least 0, but the request has ",
+        " needs the weight of the part, which must be finite and at least 0, but the request has ",
         header.has_weight() ? absl::StrCat(header.weight()) : "none"));
   }
   return header.weight() / header.step().normalizer();
@@ -71,7 +71,7 @@ absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buf
     const int row_values = ownership.tables[table.table].row_values;
     if (from.row_values() != static_cast<uint32_t>(row_values)) {
       return absl::InvalidArgumentError(absl::StrCat("tables.row_values: table ", from.table(),
-                                                     " has ", row_values, ", got ",
+                                                     " has ", row_values, " values per row, got ",
                                                      from.row_values()));
     }
     const uint64_t num_keys = from.num_keys();

@@ -183,8 +183,8 @@ struct Trained {
   }
 };
 
-// Trains three steps of two ranks with random gradients. The gradients are clipped in the way in
-// which embedding workers do it.
+// Trains three steps of two ranks with random gradients. The gradients are clipped as embedding
+// workers clip them.
 Trained Train(JobConfig job) {
   const int num_ps = job.embedding_ps().replicas();
   Pss pss(job);

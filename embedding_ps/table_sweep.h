@@ -24,8 +24,8 @@ namespace satrap {
 void SweepTables(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
                  const StepContext& context, int threads, Executor* executor, Task done);
 
-// Visits, in the same way, those of `tables` whose idle_rows_have_gradients(). Runs `done` with
-// `squares` plus the squares of the gradients of their idle rows. REQUIRES:
+// Visits, in the same way, those of `tables` for which idle_rows_have_gradients() is true. Runs
+// `done` with `squares` plus the squares of the gradients of their idle rows. REQUIRES:
 // EmbeddingTable::AddSquares has run for all keys of the step, and until `done` runs, nothing
 // updates the tables
 void AddIdleSquares(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,

@@ -120,7 +120,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   // unless it is of `stream`.
   absl::StatusOr<Outstanding> Find(uint64_t handle, uint32_t rank, Stream stream) const
       REQUIRES(mutex_);
-  // Removes the outstanding part. Errors as Find.
+  // Removes the outstanding part. Errors are those of Find.
   absl::Status Release(uint64_t handle, uint32_t rank, Stream stream) EXCLUDES(mutex_);
 
   std::unique_ptr<PlanScratch> TakeScratch();

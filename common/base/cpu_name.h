@@ -1,4 +1,5 @@
-// The name of this machine's CPU. Benchmarks print it beside their figures, which depend on it.
+// The name of this machine's CPU. Benchmarks print it beside their figures, which depend on the
+// CPU.
 
 #ifndef SATRAP_COMMON_BASE_CPU_NAME_H_
 #define SATRAP_COMMON_BASE_CPU_NAME_H_

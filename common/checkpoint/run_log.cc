@@ -43,8 +43,9 @@ std::vector<size_t> EntryNumbers(const std::vector<std::string>& names) {
   return numbers;
 }
 
-// Syncs the folders above `path`, so that a power failure cannot lose the names on the way to it:
-// the process that made the run's folder, and perhaps some folders above it, has not synced them.
+// Syncs the folders above `path`, so that a power failure cannot lose the names on the way to it.
+// The process that made the run's folder, and perhaps some folders above it, has not synced these
+// names.
 absl::Status SyncFoldersAbove(std::string path, FileSystem* file_system) {
   bool is_parent = true;
   for (size_t slash = path.rfind('/'); slash != std::string::npos && path.size() > 1;
@@ -130,7 +131,7 @@ absl::StatusOr<RunLog> RunLog::Open(const std::string& run_dir, FileSystem* file
   }
   return absl::UnavailableError(
       absl::StrCat("the log in ", LogDir(run_dir), " was read ", kMostListings,
-                   " times, and each time files of it were removed meanwhile"));
+                   " times, and each time some of its files were removed meanwhile"));
 }
 
 absl::StatusOr<std::vector<RunLogEntry>> RunLog::ReadDown(const std::vector<size_t>& numbers,
@@ -139,8 +140,8 @@ absl::StatusOr<std::vector<RunLogEntry>> RunLog::ReadDown(const std::vector<size
   size_t expected = numbers.empty() ? 0 : numbers.back();
   for (auto number = numbers.rbegin(); expected > 0; ++number, --expected) {
     const std::string path = EntryPath(run_dir_, expected);
-    // The entry above the gap is number `expected` + 1. A folder is not listed in one moment, so a
-    // removal that has just begun can also show as a gap.
+    // The entry above the gap is number `expected` + 1. Listing a folder takes time, so a removal
+    // that has just begun can also show as a gap.
     if (number == numbers.rend() || *number != expected) {
       *missing = expected;
       return absl::DataLossError(absl::StrCat("the log of the run lacks the entry ", path,
@@ -199,7 +200,8 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
       absl::StrCat(path, ".", absl::Hex(writer_, absl::kZeroPad16), kDraftSuffix);
   RETURN_IF_ERROR(WriteCheckedText(draft, entry, file_system_));
   absl::Status status = file_system_->HardLink(draft, path);
-  // Only a coordinator that owns a later number removes drafts, so this number is taken.
+  // The draft is gone. Only a coordinator that owns a later number removes drafts, so this number
+  // is taken, too.
   if (absl::IsNotFound(status)) {
     status = absl::AlreadyExistsError(absl::StrCat(path, ": another coordinator was faster"));
   }
@@ -207,8 +209,8 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
   file_system_->Remove(draft).IgnoreError();
   RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(file_system_->SyncFolder(folder));
-  // The number may only have been free because a later COMPACTED entry replaced the one that had
-  // it.
+  // Perhaps the number was free only because a later COMPACTED entry has replaced the entry that
+  // had this number.
   ASSIGN_OR_RETURN(const size_t highest, HighestNumber());
   if (highest > number_ + 1) {
     return absl::AbortedError(absl::StrCat(path, ": another coordinator has written ",
@@ -292,8 +294,8 @@ int RunLog::restarts_without_cut() const {
     if (!entries_[i - 1].has_generation()) continue;
     // A user's start or resume, or a change of the run's size, resets the count of restarts.
     if (entries_[i - 1].generation().began() != BEGAN_RESTART) break;
-    // These are no failures: the generation before left with its cut because it was asked to, or
-    // its job was dropped.
+    // These restarts do not follow a failure: the previous generation left with its cut because it
+    // was asked to, or its job was dropped.
     if (i >= 2 && (entries_[i - 2].cut().leave() || entries_[i - 2].has_dropped())) break;
     ++restarts;
   }

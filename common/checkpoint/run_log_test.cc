@@ -22,7 +22,7 @@ RunLogEntry Generation(uint64_t generation, Began began, const std::string& cut 
   return entry;
 }
 
-// A generation that was started because the one before it was lost, as `text` says.
+// A generation that was started because the previous one was lost; `text` says how.
 RunLogEntry Generation(uint64_t generation, const std::string& text, const std::string& cut = "") {
   RunLogEntry entry = Generation(generation, BEGAN_RESTART, cut);
   entry.mutable_generation()->mutable_ended()->set_text(text);

@@ -36,7 +36,7 @@ class Probe {
         mount_name_(mount_name),
         folder_(absl::StrCat(run_dir, "/", kProbePrefix, absl::Hex(writer, absl::kZeroPad16))),
         file_system_(file_system) {}
-  // If the removal fails, the rest costs a few bytes until LeaveRunId removes it.
+  // If the removal fails, the files that are left cost a few bytes until LeaveRunId removes them.
   ~Probe() { file_system_->Remove(folder_).IgnoreError(); }
 
   absl::Status Run() {

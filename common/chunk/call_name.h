@@ -3,9 +3,9 @@
 // (chunk_memory.h).
 //
 // The name of a numbered request (CallPrefix in proto/hot.proto) has its method, its sender, its
-// number and, if the field after the prefix is a varint, that field. It is the stream in methods
-// that have streams, where numbers grow per stream. All of this is at the beginning of the header,
-// so the first chunk of a request has it.
+// number and, if the header's field after the prefix is a varint, that field. In a method that has
+// streams this field is the stream, and calls are numbered per stream. All of this is at the
+// beginning of the header, so the first chunk of a request has it.
 //
 // Thread-safe: functions of their arguments.
 
@@ -40,8 +40,9 @@ struct NamedCall {
   Envelope envelope;
 };
 
-// The call to which the request belongs whose header begins with `header`. Nullopt if these bytes
-// are not the beginning of a numbered request's header, or do not include its whole CallPrefix.
+// `header` is the beginning of a request's header. Returns the call that this request is an attempt
+// of; nullopt if the bytes are not the beginning of a numbered request's header, or do not include
+// its whole CallPrefix.
 absl::optional<NamedCall> CallOf(const Method& method, absl::string_view header);
 
 }  // namespace satrap::rpc

@@ -14,9 +14,9 @@
 // Bounds: the process's incomplete requests and incomplete answers together take at most what
 // `memory` has, and answers to be fetched take at most `answer_bytes`; chunk_memory.h says who gets
 // room first. A call (call_name.h) has at most one transfer in each direction, that of its newest
-// attempt: the chunks of an earlier attempt are dropped when the newer one begins, and refused
-// while the newer one lasts. A transfer of which no chunk has been sent or asked for within
-// `deadline_us` is dropped, too.
+// attempt. When a newer attempt begins, the chunks of the earlier one are dropped; if more of them
+// come while the newer one lasts, they are refused. A transfer of which no chunk has been sent or
+// asked for within `deadline_us` is dropped, too.
 //
 // Checks: the first chunk of a request begins with the call's header, so the envelope in it is
 // checked before anything is kept. The other chunks name only their transfer. Each process numbers

@@ -44,7 +44,7 @@ class Echo final : public Handler {
 };
 
 // Memory on the heap. Each time that some is allocated or freed, `look` runs on another thread. If
-// `look` does not return, it is waiting for a lock that the allocating thread holds.
+// `look` does not return, then the allocating thread holds a lock for which `look` waits.
 class LookingAllocator final : public BufferAllocator {
  public:
   uint8_t* Allocate(size_t size_bytes) override {

@@ -103,8 +103,8 @@ std::string RangeOf(const FieldDescriptor* field) {
   return absl::StrCat(text, between, field->options().GetExtension(unit));
 }
 
-// For each field and message, by full name: whether it may change when a run is resumed. The
-// answers of several paths to the same field may differ.
+// For each field and message, by full name: whether it may change when a run is resumed. A field
+// that is reached by several paths may have several answers.
 using Changes = std::map<std::string, std::set<AtResume::Change>>;
 
 // `above` applies to fields without an option of their own (proto/options.proto).

@@ -1,5 +1,5 @@
-// Where the streams of a job come from: whether there is data for valid and test, and which topics;
-// and the rules by which text is read, which differ between builds.
+// Where the streams of a job come from: whether valid and test have data, and which topics or files
+// a stream reads. Also the rules by which text is read, which differ between builds.
 //
 // Thread-safe: functions of their arguments.
 

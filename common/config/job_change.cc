@@ -103,8 +103,8 @@ std::string ShownValue(const Message& message, const FieldDescriptor* field) {
   return text.size() > kLongest ? text.substr(0, kLongest) + "..." : text;
 }
 
-// Visits all fields by reflection, so that a field that is added to the job later may not change
-// until its author permits that by an option (proto/options.proto).
+// Visits all fields by reflection. So if a field is added to the job later, a change of it is
+// refused until the field's author permits changes by an option (proto/options.proto).
 class Comparison {
  public:
   Comparison(const JobConfig& from, Problems* problems)
@@ -192,15 +192,17 @@ void AddDifferences(const Message& from, const Message& to, const std::string& a
       AddDifferences(reflection->GetMessage(from, field), reflection->GetMessage(to, field), path,
                      differences);
     }
-    // If no field of the message differs, its presence does: that is reported.
+    // All differing fields below this one have been reported. If there were none, only one of the
+    // two jobs has the message, and that is reported now.
     if (differences->size() > before) continue;
     differences->push_back(
         absl::StrCat(path, " from ", ShownValue(from, field), " to ", ShownValue(to, field)));
   }
 }
 
-// A topic pattern reads every topic that it matches except the one for dead letters. If that one
-// changed, the old topic would become input, and the new one may already be input of the run.
+// A topic pattern reads every topic that it matches, except the topic for dead letters. If another
+// topic became the one for dead letters, the old one would become input, and the new one may
+// already be input of the run.
 void CompareDeadLetterTopics(const DataConfig& from, const DataConfig& to, Problems* problems) {
   constexpr Stream kStreams[] = {TRAIN_STREAM, VALID_STREAM, TEST_STREAM};
   for (const Stream stream : kStreams) {

@@ -41,8 +41,9 @@ struct FreeMemory {
 using AlignedBuffer = std::unique_ptr<char[], FreeMemory>;
 
 // Writes past the page cache where the file system allows it (O_DIRECT). A cut is read again only
-// after a process has died, so copying its gigabytes to the cache would gain nothing, and the
-// kernel's time for that is time that training loses (docs/benchmarks.md, "What cuts cost").
+// after a process has died, so copying its gigabytes to the cache would gain nothing. It would also
+// cost processor time of the kernel, which training would lose (docs/benchmarks.md, "What cuts
+// cost").
 //
 // Each full buffer is one direct write. The last bytes of a file do not fill a block of the disk,
 // so they go through the page cache. So does a small file, or one that is synced before its first
@@ -108,7 +109,7 @@ class DiskFile final : public WritableFile {
       if (n > 0) done += static_cast<size_t>(n);
       if (done == size || !direct_) continue;
       // Either the direct write was refused, or the disk is full, or a size limit lies within a
-      // block. An ordinary write of the remaining bytes tells.
+      // block. An ordinary write of the remaining bytes shows which.
       if (!SetDirect(false)) return FileError("write", path_);
       direct_ = false;
     }

@@ -22,8 +22,8 @@ namespace satrap {
 namespace {
 
 constexpr size_t kColumns = 100;
-// A longer name has a line of its own in the help, so that it does not leave less room for the
-// texts of all flags.
+// A flag with a longer name has a line of its own in the help. Otherwise its name would leave less
+// room for the texts of all flags.
 constexpr size_t kMostNameColumns = 28;
 
 bool ReadNumber(absl::string_view text, double* to) { return absl::SimpleAtod(text, to); }
@@ -101,8 +101,8 @@ std::string Wrapped(absl::string_view text, size_t indent) {
   return wrapped;
 }
 
-// With `only_flags`, a word that is neither a flag nor a flag's value is an error, which has
-// precedence over that of a missing flag.
+// With `only_flags`, a word that is neither a flag nor a flag's value is an error. If a flag is
+// missing as well, the error about the word is returned.
 absl::StatusOr<std::vector<std::string>> Parse(const std::vector<std::string>& args,
                                                const std::vector<Flag>& flags, bool only_flags) {
   std::vector<std::string> others;

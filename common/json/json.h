@@ -3,10 +3,10 @@
 //
 // A message is an object whose keys are the names of its fields, in the order in which the .proto
 // declares them; a field that is not set is left out. A repeated field is an array, even if it is
-// empty. Exception: if it is a list of messages with exactly two fields, `name` and `value` or
-// `values`, it is an object with the names as keys, and is left out if it is empty. A double that
-// is not finite is null. (Protobuf's own JSON writes 64-bit numbers as strings, NaN as "NaN", and
-// names in no fixed order.)
+// empty. Exception: a list of messages with exactly two fields, `name` and `value` or `values`, is
+// an object with the names as keys, and is left out if it is empty. A double that is not finite is
+// null. (Protobuf's own JSON writes 64-bit numbers as strings, NaN as "NaN", and names in no fixed
+// order.)
 //
 // Thread-safe: functions of their arguments.
 

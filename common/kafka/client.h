@@ -34,8 +34,9 @@ class ConnectionTrouble {
   struct Last {
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;  // since the last answer
     std::string reason;
-    // Whether waiting does not help: login was refused, or TLS fails. Never true once a broker has
-    // answered, because then the settings are right, and a broker that refuses is only restarting.
+    // True if waiting does not help, because login was refused or TLS fails. Never true once a
+    // broker has answered: the settings are then right, and a broker that refuses is only
+    // restarting.
     bool hopeless = false;
   };
   Last last() const;

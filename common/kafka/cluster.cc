@@ -172,8 +172,8 @@ absl::StatusOr<std::vector<int64_t>> KafkaCluster::OffsetsAt(
   // higher offset and is not skipped.
   ASSIGN_OR_RETURN(const std::vector<int64_t> latest,
                    AskOffsets(partitions, RD_KAFKA_OFFSET_END, deadline_ms));
-  // Negative times have another meaning in the protocol. Time 0 serves as well: all messages are
-  // later.
+  // Negative times have another meaning in the protocol, so 0 is used instead of them. The answer
+  // is the same, because all messages are later.
   ASSIGN_OR_RETURN(std::vector<int64_t> offsets,
                    AskOffsets(partitions, std::max<int64_t>(time_ms, 0), deadline_ms));
   for (size_t i = 0; i < offsets.size(); ++i) {
@@ -213,9 +213,9 @@ absl::Status KafkaCluster::Commit(absl::Span<const KafkaPlace> places) const {
   rd_kafka_resp_err_t error =
       rd_kafka_commit_queue(client_->get(), list.get(), queue.get(), nullptr, nullptr);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError(doing, error);
-  // rd_kafka_commit_queue is used because rd_kafka_commit has no time limit: if a broker is
-  // unreachable, it waits as long as a group's session lasts; if a broker hangs, as long as its
-  // socket's time-out.
+  // rd_kafka_commit_queue is used because rd_kafka_commit has no time limit. If a broker is
+  // unreachable, rd_kafka_commit waits as long as a group's session lasts; if a broker hangs, it
+  // waits for the time-out of the socket.
   const KafkaEvent event(rd_kafka_queue_poll(queue.get(), LimitMs()));
   if (event == nullptr) return client_->Failed(doing, RD_KAFKA_RESP_ERR__TIMED_OUT);
   const rd_kafka_topic_partition_list_t* const done =

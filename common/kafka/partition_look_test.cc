@@ -51,8 +51,8 @@ class PartitionLookTest : public testing::Test {
     EXPECT_TRUE(client.ok()) << client.status();
     return *std::move(client);
   }
-  // Looks until `count` questions are answered. Returns the looks, by the numbers of their
-  // questions.
+  // Looks until `count` questions are answered. Returns each look under the index of its question
+  // in `questions`.
   std::map<size_t, PartitionLook> Look(const std::vector<PartitionQuestion>& questions,
                                        size_t count) {
     const auto client = Client();

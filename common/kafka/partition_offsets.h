@@ -1,7 +1,7 @@
 // Asks the brokers for offsets of topic partitions. Only files of this folder include this header;
 // the folder's other headers hide librdkafka.
 //
-// Thread-safe: a function of its arguments. It blocks as long as it says.
+// Thread-safe: a function of its arguments. It blocks for as long as its comment says.
 
 #ifndef SATRAP_COMMON_KAFKA_PARTITION_OFFSETS_H_
 #define SATRAP_COMMON_KAFKA_PARTITION_OFFSETS_H_
@@ -26,8 +26,9 @@ struct PartitionOffset {
 // Asks for RD_KAFKA_OFFSET_BEGINNING or RD_KAFKA_OFFSET_END of each partition. If one broker does
 // not answer, librdkafka gives no answers at all. Then the partitions of each broker are asked for
 // separately, so that a broker that is down or refuses affects only its own partitions. Takes at
-// most kPartitionQueryMs. If a broker does not answer, takes that time twice more, and once more
-// for each such broker. Returns after the query in progress when `stop` returns true.
+// most kPartitionQueryMs if all brokers answer; otherwise three times as long, and once more
+// kPartitionQueryMs for each broker that does not answer. Returns after the query in progress when
+// `stop` returns true.
 constexpr int kPartitionQueryMs = 1000;
 std::vector<PartitionOffset> AskOffsets(KafkaClient* client,
                                         const std::vector<KafkaPartition>& partitions,

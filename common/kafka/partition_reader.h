@@ -18,10 +18,10 @@
 // ms: otherwise librdkafka 2.0.2 would notice up to a second late that a full queue has room again.
 //
 // Threads: Read and next_offset of one partition belong to one thread at a time; different threads
-// may read different partitions. Everything else is thread-safe. Only these block: Wait, the
-// destructor (as long as KafkaClient's), and, for at most 10 s, a Read of an offset that the broker
-// refuses, because Read then asks which offsets the broker has. Batches must be destroyed before
-// the reader.
+// may read different partitions. Everything else is thread-safe. Only these block: Wait; the
+// destructor, as long as KafkaClient's; and, for at most 10 s, a Read of an offset that the broker
+// refuses. (Read then asks which offsets the broker has.) Batches must be destroyed before the
+// reader.
 //
 // message_source.h documents the methods.
 //

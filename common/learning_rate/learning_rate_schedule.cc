@@ -8,8 +8,8 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// The fraction of the `length` steps from `start` on that is over at `step`: 0 before them, 1 after
-// them.
+// How much of a period of `length` steps from `start` on is over at `step`, as a fraction: 0 before
+// the period, 1 after it.
 double Progress(int64_t step, double start, double length) {
   return std::clamp((static_cast<double>(step) - start) / length, 0.0, 1.0);
 }

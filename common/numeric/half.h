@@ -38,8 +38,8 @@ size_t SaturateF16(absl::Span<uint16_t> values);
 // The largest absolute value among the finite ones; 0 if none is finite.
 float LargestFiniteMagnitude(absl::Span<const float> values);
 
-// The number of values that are not 0 in `from` but 0 in `to`, its conversion to F16, because they
-// were too small. REQUIRES: from.size() == to.size()
+// `to` is `from` converted to F16. Counts the values that are not 0 in `from` but 0 in `to`,
+// because they are too small for an F16. REQUIRES: from.size() == to.size()
 size_t CountUnderflowedF16(absl::Span<const float> from, absl::Span<const uint16_t> to);
 
 }  // namespace satrap

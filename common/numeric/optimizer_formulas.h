@@ -6,10 +6,11 @@
 // RMSProp and FTRL are not here, because one of the three users computes them in another order. For
 // example, RMSProp passes over its values several times to be vectorised.
 //
-// The functions are always inlined, because a call would not be vectorised and would round as this
-// file is compiled, not as its caller is. They are constexpr so that kernels may call them. They
-// are templates because clang rejects a constexpr function that takes a square root which it cannot
-// compute at compile time. This header includes nothing, because kernels include it.
+// The functions are always inlined, because a call would not be vectorised, and would round by the
+// options of this file, not by those of its caller. They are constexpr so that kernels may call
+// them. They are templates because clang rejects a constexpr function that takes a square root
+// which it cannot compute at compile time. This header includes nothing, because kernels include
+// it.
 
 #ifndef SATRAP_COMMON_NUMERIC_OPTIMIZER_FORMULAS_H_
 #define SATRAP_COMMON_NUMERIC_OPTIMIZER_FORMULAS_H_

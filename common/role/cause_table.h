@@ -41,7 +41,7 @@ const CauseRule& RuleOf(const Ending& ending);
 // members were ready.
 bool IsRepeated(const Ending& now, const Ending& before);
 
-// Whether no restart can cure what ended a generation. `before` says how the generation before it
+// Whether no restart can cure what ended a generation. `before` says how the previous generation
 // ended, or is an empty message if that one did not fail.
 bool NoRestartCures(const Ending& now, const Ending& before);
 
@@ -49,8 +49,8 @@ bool NoRestartCures(const Ending& now, const Ending& before);
 // lacked; otherwise the status code decides.
 Ending::Kind KindOf(const absl::Status& error);
 
-// The pause before the next attempt to begin, after `ends` attempts in a row ended before they were
-// ready: 0.1, 0.2, 0.4, ... 5 s; 0 if `ends` is 0.
+// The pause before the next attempt to begin a generation, after `ends` attempts in a row ended
+// before their members were ready: 0.1, 0.2, 0.4, ... 5 s; 0 if `ends` is 0.
 int64_t PauseBeforeReadyMs(int ends);
 
 // The table in Markdown, as docs/operations.md has it.

@@ -3,8 +3,10 @@
 //
 // The exit code says whose failure it was, and whether to start the process again:
 //
-//   75  its own, or the end of its coordinator; start again     1   its own; the run has failed
-//   76  an echo of another one; start again                     77  an echo; the run has failed
+//   75  its own failure, or the end of its coordinator; start again
+//   76  an echo of another process's failure; start again
+//   1   its own failure; the run has failed
+//   77  an echo of another process's failure; the run has failed
 //
 // The code is a hint: a launcher that does not know 76 and 77 treats them as 75 and 1. A process
 // that was asked to stop, or whose run has finished or stopped, exits with 0. The coordinator exits

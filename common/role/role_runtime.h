@@ -12,17 +12,17 @@
 //     }
 //     int main(int argc, char** argv) { return RunRole(EMBEDDING_PS, argc, argv, RunEmbeddingPs); }
 //
-// Start registers this process, as a new incarnation, at the coordinator, which answers with the
+// Start registers this process, as a new incarnation, with the coordinator, which answers with the
 // envelope that every call carries, the job, and the cut to begin from. Only then can an engine be
 // made. Heartbeats run from here on. Join tells the coordinator, by heartbeat, that this role is
 // ready, and waits until all are; from here on the addresses of the members are known. A role whose
-// engine needs its peers joins first, makes its channels and engine, and then serves. Calls from
-// peers that come before that find no server and are repeated.
+// engine needs its peers joins first, makes its channels and engine, and then serves. Calls that
+// arrive before the role serves find no server and are repeated.
 //
 // Endings. If the coordinator says FINISHED, WaitForFinish returns, and the process exits with 0.
 // Every other ending logs its reason, leaves an Ending (ending.h) and exits the process from the
-// runtime's control thread, whatever other threads are doing, without destructors. So write a file
-// that must not be left half written under another name, and rename it. Exit codes:
+// runtime's control thread, whatever other threads are doing, without destructors. So if a file
+// must not be left half written, write it under another name and then rename it. Exit codes:
 //   0       The coordinator says STOPPED; or the run had finished before this process joined it.
 //   1, 77   The coordinator says FAILED. A failure given to failure_sink is first reported to the
 //           coordinator, whose answer says how the run ends. 1 if this process failed first, or
@@ -32,9 +32,9 @@
 //           or a peer is of another run or generation.
 //
 // Signals. The first SIGTERM asks the coordinator to stop the run, and this process continues to
-// serve until the run has its last cut, or until stop_seconds and a little more have passed (75). A
-// second SIGTERM, or a SIGINT, exits with 0 at once. The local launcher asks the coordinator
-// itself, and sends SIGKILL.
+// serve until the run has its last cut, or until stop_seconds and a little more have passed; then
+// it exits with 75. A second SIGTERM, or a SIGINT, exits with 0 at once. The local launcher asks
+// the coordinator itself, and sends SIGKILL.
 //
 // Thread-safe, but Serve, Join and WaitForFinish are for the main thread.
 
@@ -66,10 +66,10 @@ class RoleRuntime {
   struct Rep;
 
  public:
-  // Starts the log and the metrics endpoint, registers at the coordinator, which may start up to a
-  // minute later, and starts the job's executor. From here on SIGTERM and SIGINT are handled.
-  // Errors are those of CoordinatorClient::Register. REQUIRES: no other thread has been started in
-  // this process
+  // Starts the log and the metrics endpoint, registers with the coordinator, and starts the job's
+  // executor. The coordinator may be started later than this process, by up to a minute. From here
+  // on SIGTERM and SIGINT are handled. Errors are those of CoordinatorClient::Register. REQUIRES:
+  // no other thread has been started in this process
   static absl::StatusOr<std::unique_ptr<RoleRuntime>> Start(Role role, const RoleFlags& flags);
   ~RoleRuntime();
 
@@ -83,9 +83,10 @@ class RoleRuntime {
   const RunPosition& position() const;
   const LedgerState& ledger() const;   // data loaders and rank 0 only
   uint64_t order_fingerprint() const;  // that of the run's cuts. REQUIRES: after Join
-  // These set a sink for each wish for a cut, or each partition dealt to any loader, that a
-  // heartbeat brings. A sink may get the same one several times. It is called on a thread of the
-  // runtime and must not block. Null removes the sink, after waiting for a call that is running.
+  // These set the sink that receives each wish for a cut, and the sink that receives each partition
+  // dealt to any loader. Heartbeats bring both. A sink may receive the same wish or partition
+  // several times. It is called on a thread of the runtime and must not block. Null removes the
+  // sink, after waiting for a call that is running.
   void SetWishSink(std::function<void(const CutWish&)> sink);
   void SetDealtSink(std::function<void(const DealtPartition&)> sink);
   KillPoints* kill_points();  // end this process where the job says so
@@ -156,9 +157,9 @@ class RoleRuntime {
 };
 
 // Parses the flags, starts the runtime and calls `body`. Returns 0 if `body` returned OK. Otherwise
-// its error ends the process as above, after the objects of `body` are destroyed (ExitUnlessOk
-// avoids that). `own` are flags that only this role has. REQUIRES: no other thread has been started
-// in this process
+// the error of `body` ends the process as described above ("Endings"), but only after the objects
+// of `body` are destroyed (ExitUnlessOk does not destroy them). `own` are flags that only this role
+// has. REQUIRES: no other thread has been started in this process
 int RunRole(Role role, int argc, char** argv,
             absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body,
             const std::vector<Flag>& own = {});

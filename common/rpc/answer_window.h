@@ -3,7 +3,8 @@
 // (docs/consistency.md).
 //
 // The sender numbers its calls from 1. Each attempt carries the oldest number that is still open at
-// the sender (call_numbers.h), and the window keeps the answers from the largest such number on:
+// the sender (call_numbers.h). The window keeps the answers from the largest such number on. What
+// happens to an attempt depends on its number:
 //   - a number that was never seen runs;
 //   - a number that was never seen, but comes without its payload, is answered {outcome: RESEND}
 //     and leaves no trace, so that the next attempt, with the payload, runs;

@@ -91,9 +91,9 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
     done_(Answer(status));
     Rep* const rep = rep_;
     rep->Remove(this);
-    // The call must be deleted before the channel's destructor may return: its context refers to
-    // gRPC's channel, whose last reference must not be dropped on a thread of gRPC, and its
-    // callback may own objects that need the channel.
+    // The call must be deleted before the channel's destructor may return, for two reasons. The
+    // call's context refers to gRPC's channel, whose last reference must not be dropped on a thread
+    // of gRPC. And its callback may own objects that need the channel.
     delete this;
     rep->Leave();
   }

@@ -15,15 +15,15 @@
 // A receiver that does not know the number (it was restarted) answers RESEND. INTERNAL is the
 // result if it answers RESEND to an attempt that had the payload.
 //
-// Silence. WAIT and RESEND are signs of life, and so is an attempt whose answer had begun to arrive
+// Silence. WAIT and RESEND are signs of life. So is an attempt whose answer had begun to arrive
 // when its deadline passed (AnswerHadBegun, rpc.h): the peer is alive but the transfer is slow, so
 // the attempts that follow get twice the time. For an attempt that failed, a channel may also say
-// how long before its end the peer gave a sign of life (sign_of_life.h): silence counts from there,
-// and the attempts that follow get no more time. A large payload adds to an attempt's time as well
-// (RpcTimeouts::TransferMs). Time in which this process itself was suspended (with its machine, or
-// by a debugger) is not the peer's silence. Such time is noticed when an attempt takes longer than
-// attempt_timeout_ms, or a pause takes longer than planned; the excess is not counted. So no single
-// lost attempt ends a call, however much time its payload was given.
+// how long before the attempt's end the peer gave a sign of life (sign_of_life.h). Silence then
+// counts from that sign, and the attempts that follow get no more time. A large payload adds to an
+// attempt's time as well (RpcTimeouts::TransferMs). Time in which this process itself was suspended
+// (with its machine, or by a debugger) is not the peer's silence. Such time is noticed when an
+// attempt takes longer than attempt_timeout_ms, or a pause takes longer than planned; the excess is
+// not counted. So no single lost attempt ends a call, however much time its payload was given.
 //
 // The call uses only the executor and the channel, so it runs on a simulated clock as on a real
 // one. The channel ends each attempt in time. If the channel reports one attempt twice, first as

@@ -1,6 +1,6 @@
 // A ForkJoinPool runs the parts of one operation on several threads, including the caller's.
-// Threads claim parts as they become free, so a result must not depend on which thread runs a part,
-// and a helper that wakes late delays nobody: the other threads have done its share.
+// Threads claim parts as they become free, so a result must not depend on which thread runs a part.
+// A helper that wakes late delays nobody, because the other threads have done its share.
 //
 // A helper without work spins for a few microseconds and then sleeps, so that other roles on the
 // machine get the core.

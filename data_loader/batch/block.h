@@ -93,9 +93,9 @@ inline constexpr uint64_t kUnshuffledBlockRows = 8192;
 void ShuffleBlock(uint64_t seed, uint32_t epoch, Block* block);
 void KeepOrder(Block* block);
 
-// The order in which the slots are taken of a block that covers `slots` offsets from `first` on;
-// slots are counted from `first`. The order is ShuffleBlock's permutation, a function of (seed,
-// epoch, split, first / shuffle_rows). If shuffle_rows is 0, the slots keep their order.
+// A block covers `slots` offsets from `first` on. Returns the order in which its slots, counted
+// from `first`, are taken. The order is ShuffleBlock's permutation, a function of (seed, epoch,
+// split, first / shuffle_rows). If shuffle_rows is 0, the slots keep their order.
 std::vector<uint32_t> SlotOrder(uint64_t seed, uint32_t epoch, uint32_t split, uint64_t first,
                                 uint64_t shuffle_rows, uint32_t slots);
 // Fills order and positions of a topic's block. `order` is the block's SlotOrder. places[r] is

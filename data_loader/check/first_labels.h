@@ -1,7 +1,7 @@
 // Checks the first labels that a loader reads in a new run. If no loss of the job accepts a label,
-// its record is bad. But if the labels are -1 and 1, or 1 and 5, instead of 0 and 1, half of the
-// records are good because of the 1, and from these alone the model would learn "all positive". So
-// a run with such labels must end at once.
+// its record is bad. But suppose that the labels are -1 and 1, or 1 and 5, instead of 0 and 1. Then
+// half of the records, those with a 1, are good, and from these alone the model would learn "all
+// positive". So a run with such labels must end at once.
 //
 // Thread-safe.
 
@@ -35,7 +35,7 @@ class FirstLabels {
   // INVALID_ARGUMENT if the losses of a column refuse more than one label and more than 1 % of the
   // column's known labels. The message names the column, the values and what to do.
   absl::Status Check() const;
-  // As Check, but for use while fewer than kRecords have been added: fails as soon as so many
+  // Like Check, but for use while fewer than kRecords have been added: fails as soon as so many
   // labels are refused that Check will fail whatever follows.
   absl::Status CheckSoFar() const;
 

@@ -119,8 +119,8 @@ void ValueWatch::NoteRefused(RecordCheck::Fault fault, absl::string_view place,
   MutexLock lock(&mutex_);
   if (!told_.insert(fault).second) return;
   Warn(absl::StrCat("records of the ", StreamText(stream_),
-                    " are left out and kept with the bad ones; the first of this kind, in ", place,
-                    ": ", reason));
+                    " are left out and kept with the bad ones; the first of this kind is in ",
+                    place, ": ", reason));
 }
 
 void ValueWatch::AddReader() {
@@ -159,8 +159,7 @@ void ValueWatch::WarnOfOutliers(Column* column) {
   };
   const double above = applied(column->extremes.largest) - median;
   const double below = median - applied(column->extremes.least);
-  // `usual` is 0 if nearly all numbers are equal, as for a rare flag. Then compare the others with
-  // 1.
+  // `usual` is 0 if nearly all numbers are equal, as for a rare flag. Then use 1 instead.
   if (std::max(above, below) <= kFar * (usual > 0 ? usual : 1)) return;
   column->told = true;
   const bool is_above = above >= below;

@@ -28,18 +28,20 @@ class DeadLetterSink {
   virtual ~DeadLetterSink() = default;
   // Sends a record: the value as it was read, with a header "reason" that says what is wrong with
   // it. If the record is too large for the broker, only its beginning is sent
-  // (KafkaProducer::Message::may_be_shortened). Errors as KafkaProducer::Send.
+  // (KafkaProducer::Message::may_be_shortened). Errors are those of KafkaProducer::Send.
   virtual absl::Status Send(absl::string_view key, absl::string_view value,
                             absl::string_view reason) = 0;
-  // Waits a moment until the broker has acknowledged everything. If it has not, returns false; then
-  // call again. Errors as KafkaProducer::TryFlush, which gives up after broker_wait_seconds.
+  // Waits a moment for the broker to acknowledge everything. Returns false if it has not done so;
+  // then call again. Errors are those of KafkaProducer::TryFlush, which gives up after
+  // broker_wait_seconds.
   virtual absl::StatusOr<bool> Flush() = 0;
   virtual uint64_t acknowledged() const = 0;
 };
 
 class DeadLetters final : public DeadLetterSink {
  public:
-  // Makes a sink that writes to config.dead_letter_topic. Errors as KafkaProducer::Create.
+  // Makes a sink that writes to config.dead_letter_topic. Errors are those of
+  // KafkaProducer::Create.
   static absl::StatusOr<std::unique_ptr<DeadLetterSink>> Create(const KafkaConfig& config,
                                                                 Logger logger);
 

@@ -1,8 +1,8 @@
 // PartitionBlocks makes blocks of the messages of one topic partition. A block covers the offsets
-// [first, end), which are its slots. It has `block_rows` slots, but ends earlier at the end of the
-// partition, where a block from before a restart begins, after the message with which it has
-// `block_rows` records, or where the caller closes it. Offsets without a message are slots without
-// records.
+// [first, end), which are its slots. It has `block_rows` slots, unless one of these ends it
+// earlier: the end of the partition, the beginning of a block from before a restart, the message
+// with which it has `block_rows` records, or the caller, who may close it. Offsets without a
+// message are slots without records.
 //
 // After a restart the ledger decides where blocks are. Reading begins at the first offset that is
 // not completely consumed, blocks that are partly consumed are made again with the same bounds, and
@@ -121,7 +121,7 @@ class PartitionBlocks {
   };
   // Sets the bounds of the next block, which begins at `first`, or later if blocks there are done.
   void BeginBlock(uint64_t first);
-  // The latest offset at which the current block must end.
+  // The current block must end at this offset at the latest.
   uint64_t Limit() const;
   absl::Status CheckLast(const MessageBatch& batch, size_t i);
   absl::Status TakeMessage(const MessageBatch& batch, size_t i);

@@ -26,7 +26,8 @@ bool IsSame(const PartitionAnchor& a, const PartitionAnchor& b) {
          (a.message->offset == b.message->offset && a.message->hash == b.message->hash);
 }
 
-// Whether, if both anchors are valid, retention removes the message of `a` later than that of `b`.
+// Whether retention removes the message of `a` later than the message of `b`, provided that both
+// anchors are valid.
 bool IsLater(const PartitionAnchor& a, const PartitionAnchor& b) {
   const int64_t of_a = a.message.has_value() ? a.message->offset : -1;
   const int64_t of_b = b.message.has_value() ? b.message->offset : -1;

@@ -118,8 +118,8 @@ TEST_F(TopicAnchorsTest, AFileThatCannotBeReplacedStaysAsItIsAndNoDraftIsLeft) {
 
 TEST_F(TopicAnchorsTest, WhatALoaderDoesNotReadNowStaysInItsFile) {
   Open()->Keep({{clicks_, Message(70, 1)}, {views_, Message(5, 3)}});
-  // In this generation loader 0 does not read `clicks_`. Another loader may read it but not have
-  // opened it yet, or no loader reads it.
+  // In this generation loader 0 does not read `clicks_`. Perhaps another loader reads it but has
+  // not opened it yet, or no loader reads it.
   Open()->Keep({{views_, Message(6, 4)}});
   EXPECT_EQ(OffsetOf(*Open(), clicks_), 70);
   EXPECT_EQ(OffsetOf(*Open(1), clicks_), 70);

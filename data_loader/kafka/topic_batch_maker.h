@@ -4,10 +4,10 @@
 //
 // In an ordered stream without max_wait_ms the partitions take turns, block by block, until each is
 // finished. So the order of a lane's records depends only on the topics. In all other streams, a
-// block that is not full is closed when its partition is read to its end and its first message has
-// waited max_wait_ms, or ten times as long while the broker has more messages; then a batch that is
-// not full is made. A lane that has had no messages for that time makes a batch of zero samples,
-// without which neither a cut nor a stop would be possible.
+// block that is not full is closed when its first message has waited too long: max_wait_ms if its
+// partition is read to its end, or ten times as long while the broker has more messages. Then a
+// batch that is not full is made. A lane that has had no messages for that time makes a batch of
+// zero samples, without which neither a cut nor a stop would be possible.
 //
 // Back-pressure: messages are read only within MakeBatch.
 //
@@ -17,7 +17,7 @@
 //
 // Threads: as BatchMaker. MakeBatch waits at most about 50 ms for messages, and as long for the
 // broker to acknowledge dead letters, and then returns kNothingYet. Reopening clients takes up to a
-// second, and a lost offset 5 s (partition_reader.h).
+// second, and asking for offsets after a loss up to 5 s (partition_reader.h).
 
 #ifndef SATRAP_DATA_LOADER_KAFKA_TOPIC_BATCH_MAKER_H_
 #define SATRAP_DATA_LOADER_KAFKA_TOPIC_BATCH_MAKER_H_
@@ -40,9 +40,9 @@ struct TopicBatchMakerOptions {
   size_t maker = 0;
   size_t makers = 1;
 };
-// MakeBatch fails as MessageSource::Read does (but with OUT_OF_RANGE only if lost offsets must not
-// be skipped), as ReadProgress::AddBad and DeadLetterSink do, or with FAILED_PRECONDITION if a
-// topic has changed since the run began. Its errors name the partition and offsets.
+// MakeBatch fails as MessageSource::Read, ReadProgress::AddBad and DeadLetterSink do, but with
+// OUT_OF_RANGE only if lost offsets must not be skipped. It fails with FAILED_PRECONDITION if a
+// topic has changed since the run began. Errors of MakeBatch name the partition and offsets.
 std::unique_ptr<BatchMaker> NewTopicBatchMaker(TopicBatchMakerOptions options);
 
 }  // namespace satrap

@@ -47,7 +47,7 @@ absl::StatusOr<StreamFiles> ListFiles(const JobConfig& job, Stream stream);
 std::string PathOf(const JobConfig& job, const FileIdentity& file);
 
 // The splits of a stream with these files, in order; element j is split j in the wire messages.
-// Reads the first bytes of each file. Errors as ListFiles and SniffFile.
+// Reads the first bytes of each file. Errors are those of ListFiles and SniffFile.
 absl::StatusOr<std::vector<Split>> SplitsOf(const JobConfig& job, Stream stream,
                                             const StreamFiles& files);
 

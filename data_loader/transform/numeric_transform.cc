@@ -37,8 +37,8 @@ uint64_t NumericToId::Apply(float x) const {
     const auto above = std::upper_bound(boundaries_.begin(), boundaries_.end(), x);
     return static_cast<uint64_t>(above - boundaries_.begin());
   }
-  // This is how the BARS benchmark (Criteo_x4) discretises Criteo's integers. It computes in f64,
-  // as that does: otherwise values at the edge of a bucket could differ.
+  // This is how the BARS benchmark (Criteo_x4) discretises Criteo's integers. The computation is in
+  // f64, as in BARS: otherwise values at the edge of a bucket could differ.
   const double value = static_cast<double>(x);
   if (value > 2) {
     const double log = std::log(value);

@@ -27,8 +27,8 @@ struct CommandCall {
 // contains --help. INVALID_ARGUMENT says in one line what is wrong and what was probably meant.
 absl::StatusOr<CommandCall> ParseCommandLine(const std::vector<std::string>& args);
 
-// Parses the flags of a call, and returns its arguments. INVALID_ARGUMENT as ParseFlags, or if the
-// number of arguments is wrong for the command.
+// Parses the flags of a call, and returns its arguments. INVALID_ARGUMENT as ParseFlags returns it,
+// or if the number of arguments is wrong for the command.
 absl::StatusOr<std::vector<std::string>> ParseArguments(const CommandCall& call,
                                                         const std::vector<Flag>& flags);
 

@@ -120,7 +120,8 @@ absl::Status CheckClasses(const std::string& output, absl::optional<int64_t> of_
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "model: output \"", output, "\" has ", of_network, " classes, but loaders derive ",
-      *of_loaders, " from the job and would leave out records by that number: ", kCure));
+      *of_loaders,
+      " from the job, and would decide by that number which records to leave out: ", kCure));
 }
 
 std::vector<std::string> RowsAsIn(const JobConfig& trained) {

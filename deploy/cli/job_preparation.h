@@ -15,12 +15,12 @@
 
 namespace satrap {
 
-// Loads the job (common/config/job_config.h), makes its data_root absolute, replaces its init_from
-// by the absolute path of the model that it names (FindModel), and checks that its model fits its
-// inputs and that its data files exist. INVALID_ARGUMENT names the layer that does not fit. Errors
-// in the job and its data files list every problem found, one per line. Always checks the device
-// memory that the job's NN workers need (DeviceNeedOf); `*device_need`, unless null, receives the
-// text.
+// Loads the job (common/config/job_config.h), makes its data_root absolute, and replaces its
+// init_from by the absolute path of the model that it names (FindModel). Checks that the job's
+// model fits its inputs and that its data files exist. INVALID_ARGUMENT names the layer that does
+// not fit. Errors in the job and its data files list every problem found, one per line. Always
+// checks the device memory that the job's NN workers need (DeviceNeedOf); `*device_need`, unless
+// null, receives the text.
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
                                      const std::string& install_dir,
                                      std::string* device_need = nullptr);

@@ -30,10 +30,10 @@ class RunConsole {
 
   // Writes to stderr.
   RunConsole();
-  // Writes by `write`. `is_terminal`: whether `write` writes to a terminal.
+  // Calls `write` to write. `is_terminal`: whether `write` writes to a terminal.
   RunConsole(Write write, bool is_terminal);
 
-  // As ProgressLine::Show.
+  // Like ProgressLine::Show.
   void ShowProgress(const StatusAnswer& status, int64_t now_ms);
   // Ends the progress line, and writes the line "satrap: MESSAGE".
   void Say(const std::string& message);

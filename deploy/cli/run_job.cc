@@ -104,9 +104,8 @@ absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
 
 // If the job's init_from names a cut itself, returns a lock that keeps this cut on the disk. Rank 0
 // pins the cut later, but a generation may need it again as long as the run has no cut of its own.
-// Returns null if init_from names a run or a link, because then each generation takes the cut that
-// it refers to at that time; and null if the run has a cut, because then it no longer needs the
-// model.
+// Returns null in two cases. If init_from names a run or a link, each generation takes the cut to
+// which this refers at that time. If the run already has a cut, it no longer needs the model.
 absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(job.run_dir()));
   if (progress.cut.has_value()) return nullptr;
@@ -119,7 +118,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
   return PinCut(job.init_from());
 }
 
-// Detects when a generation has abandoned another cut.
+// Detects when a generation has abandoned one more cut.
 class AbandonedCuts {
  public:
   bool IsNew(const StatusAnswer& status) {
@@ -191,7 +190,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   }
   auto started = Launcher::Start(job, folder, programs_dir, options);
   if (!started.ok()) {
-    // Close with `at_end`: no loader has read anything.
+    // Close with `at_end`, because no loader has read anything.
     of_data.Close(/*at_end=*/true, kWriteMs).IgnoreError();
     return started.status();
   }

@@ -35,12 +35,12 @@ struct JobRun {
 };
 
 // Writes the report into the run folder, as report.txt for people and report.json for programs.
-// Then writes the JSON also to the file `copy`, unless that is empty. Errors as
+// Then writes the JSON also to the file `copy`, unless that is empty. Errors are those of
 // WriteFileAtomically.
 absl::Status WriteReport(const RunReport& report, const std::string& copy);
 
-// Checks that the files of --report and --output_file, if given, can be written. Errors as
-// CheckWritable.
+// Checks that the files of --report and --output_file, if given, can be written. Errors are those
+// of CheckWritable.
 absl::Status CheckOutputsWritable(const RunFlags& flags);
 
 // Makes the run folder (flags.run_dir, or a new one under ./runs), runs the job, and shows its
@@ -51,7 +51,7 @@ absl::Status CheckOutputsWritable(const RunFlags& flags);
 // could not begin.
 absl::StatusOr<JobRun> RunJob(JobConfig job, const RunFlags& flags, RunWatch watch = nullptr);
 
-// As RunJob, but in a folder that already exists or has been reopened; `job.run_dir` is its path.
+// Like RunJob, but in a folder that already exists or has been reopened; `job.run_dir` is its path.
 absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
                                 const LaunchOptions& options, const RunFlags& flags,
                                 RunWatch watch = nullptr);
@@ -74,8 +74,8 @@ void PrintWarnings(const std::vector<std::string>& warnings);
 // Prints one message, "satrap: ...", to stderr. Returns 1.
 int PrintError(const absl::Status& status);
 
-// As PrintError, for a command that runs parts of itself in child processes (child_run.h): returns
-// 130 if the error says that a signal stopped one of them.
+// Like PrintError, for a command that runs parts of itself in child processes (child_run.h):
+// returns 130 if the error says that a signal stopped one of them.
 int PrintErrorOrStop(const absl::Status& status);
 
 }  // namespace satrap

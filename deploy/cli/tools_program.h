@@ -1,6 +1,6 @@
 // deploy/satrap_tools, the command-line program that has all commands and the kernels of devices.
-// It is a program of its own because all that takes long to compile and a first training needs none
-// of it.
+// It is a program of its own because what it has in addition to deploy/satrap_cli takes long to
+// compile, and a first training needs none of that.
 
 #ifndef SATRAP_DEPLOY_CLI_TOOLS_PROGRAM_H_
 #define SATRAP_DEPLOY_CLI_TOOLS_PROGRAM_H_
@@ -10,9 +10,9 @@
 namespace satrap {
 
 // Replaces this program by satrap_tools, with the same command line. Returns only on failure:
-// NOT_FOUND if satrap_tools is not built, otherwise as FileError. Closes the files that this
-// program has opened with FD_CLOEXEC, and so releases their locks. REQUIRES: this process has not
-// begun any work that must continue
+// NOT_FOUND if satrap_tools is not built, otherwise the errors of FileError. Closes the files that
+// this program has opened with FD_CLOEXEC, and so releases their locks. REQUIRES: this process has
+// not begun any work that must continue
 absl::Status BecomeToolsProgram();
 
 }  // namespace satrap

@@ -107,7 +107,7 @@ void CoordinatorEngine::Rep::RunFinish(const RunResult& run_result) {
   std::vector<rpc::Callback> waiting;
   {
     MutexLock lock(&mutex);
-    // Not if the append hung and the generation has ended meanwhile.
+    // If the append hung, the generation has ended meanwhile and cannot finish.
     if (end.appends() && status.ok()) {
       end.SetEnd(FINISHED, Ending());
       result = run_result;

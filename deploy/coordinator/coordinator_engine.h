@@ -19,15 +19,16 @@
 // RESOURCE_EXHAUSTED; an error of the run's log; another coordinator has begun a later generation;
 // a disk hangs. If somebody has asked for a stop, such a loss ends in STOPPED.
 //
-// Commits. CommitCut checks the cut's files and appends a CUT entry to the run's log; the link of
-// the entry is the commit. One entry is appended at a time, and the generation does not end while
-// one is being appended. An end that comes meanwhile takes effect afterwards, so either the commit
-// was before the end or it is refused. Links (`latest`, `best`) are set and old cuts removed after
-// the answer. If a file of the cut is damaged or cannot be read, or if the entry cannot be written
-// and certainly is not in the log (a full disk), the answer says so, and rank 0 abandons the cut,
-// as it does if it cannot write a file itself: the work is still in the tables. If it is not known
-// whether the entry is in the log (the log's folder could not be synced), the commit is never
-// answered and the generation ends; the next generation reads what the log holds.
+// Commits. CommitCut checks the cut's files and appends a CUT entry to the run's log; linking the
+// entry's file is the commit (run_log.h). One entry is appended at a time, and the generation does
+// not end while one is being appended. An end that comes meanwhile takes effect afterwards, so
+// either the commit was before the end or it is refused. Links (`latest`, `best`) are set and old
+// cuts removed after the answer. If a file of the cut is damaged or cannot be read, the answer says
+// so, and rank 0 abandons the cut, as it does if it cannot write a file itself: the work is still
+// in the tables. The same happens if the entry cannot be written and certainly is not in the log (a
+// full disk). If it is not known whether the entry is in the log (the log's folder could not be
+// synced), the commit is never answered and the generation ends; the next generation reads what the
+// log holds.
 //
 // The log is compacted (RunLog::Compact) after a commit, when it has grown by `compact_after`.
 //
@@ -69,18 +70,19 @@ struct CoordinatorTimeouts {
   int64_t log_period_ms = 3000;
   // How often the engine checks whether the topics of a run without end have new partitions.
   int64_t partitions_period_ms = 10000;
-  // How long to wait before asking a broker again that did not answer.
+  // If a broker did not answer, how long to wait before asking it again.
   int64_t broker_pause_ms = 1000;
 };
 
 struct CoordinatorOptions {
   Executor* executor = nullptr;  // for timers and answers; never blocked
-  // For file work, which blocks. May be the same as `executor` if blocking that does no harm.
+  // For file work, which blocks. May be the same as `executor` if it does no harm that file work
+  // blocks that executor.
   Executor* disk_executor = nullptr;
   FileSystem* file_system = nullptr;
   // For a job that reads topics: the source that answers questions about topics, and the executor
   // that runs these questions, one at a time. Only loaders that ask for their partitions wait for
-  // it.
+  // this executor.
   TopicSource* topics = nullptr;
   Executor* topic_executor = nullptr;
   uint64_t writer = 0;                   // random id of this process; part of its drafts' names
@@ -97,8 +99,8 @@ struct CoordinatorOptions {
 class CoordinatorEngine final : public rpc::Handler {
  public:
   // Serves the generation `claimed`, or, if the run has finished, only its end. Executors, file
-  // system and kill points are not owned. They must outlive the engine; the executors may hold
-  // timers and questions to brokers of the engine even after it is destroyed. REQUIRES: all of
+  // system and kill points are not owned. They must outlive the engine; the executors may still
+  // hold the engine's timers and its questions to brokers after it is destroyed. REQUIRES: all of
   // `options` are set; only kill_points and warn may be null, and also topics and topic_executor if
   // the job reads no topics
   CoordinatorEngine(ClaimedGeneration claimed, const CoordinatorOptions& options);
@@ -117,15 +119,15 @@ class CoordinatorEngine final : public rpc::Handler {
   //              according to the cut's ledger. INVALID_ARGUMENT if loaders disagree on the number
   //              of splits.
   // CommitCut    FAILED_PRECONDITION: not RUNNING, or the cut is from another generation, or is not
-  //              newer than a committed one. INVALID_ARGUMENT: not the name of a cut, or a cut to
-  //              leave although nobody has wished that. After an error, and if the answer says
-  //              `abandoned` (why, naming the file), the cut is not committed.
+  //              newer than a committed one. INVALID_ARGUMENT: not the name of a cut, or a cut with
+  //              which the ranks leave although nobody has wished that. After an error, and if the
+  //              answer says `abandoned` (why, naming the file), the cut is not committed.
   // StoreSet     ALREADY_EXISTS if the key has another value.
   // StoreGet     always succeeds.
   // Finish       OK once FINISHED is in the run's log. Also OK, without effect, once the generation
   //              has ended otherwise.
-  // Fail         does nothing once the generation has ended. While an entry is being appended,
-  //              which may make a restart possible, answers RESTARTING instead of FAILED.
+  // Fail does nothing once the generation has ended. While an entry is being appended, answers
+  //              RESTARTING instead of FAILED, because the entry may make a restart possible.
   // Wish         FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. A SCALE whose epochs or
   //              max_steps would end training is also INVALID_ARGUMENT.
   // Status       FAILED_PRECONDITION if it asks for another run.

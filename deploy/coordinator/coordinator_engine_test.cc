@@ -122,9 +122,9 @@ TEST_F(CoordinatorEngineTest, TwoLivingProcessesOfOneIndexEndTheGeneration) {
   EXPECT_TRUE(engine_->EveryoneKnowsTheEnd()) << "nobody waits for one that may be dead";
 }
 
-// A process started by the launcher of an earlier generation may register only in this one. It then
-// counts like a process of this generation, so the generation's own process of that index is a
-// second one.
+// A process that was started for an earlier generation may be so late that it registers in this
+// one. It then counts like a process of this generation, so the generation's own process of that
+// index is a second one.
 TEST_F(CoordinatorEngineTest, AProcessThatRegistersAGenerationTooLateCostsOneRestartAndNoMore) {
   EXPECT_TRUE(Register(EMBEDDING_PS, 1, kFirst - 1).ok());
   EXPECT_EQ(Heartbeat(EMBEDDING_PS, 1, kFirst - 1)->state(), STARTING);

@@ -33,7 +33,7 @@ class CoordinatorFixture : public ::testing::Test {
 
   // Claims the next generation as another process would, and serves it instead of the current one.
   void Begin(const std::string& cause = "");
-  // As Begin, after a generation that ended with `ended`.
+  // Like Begin, after a generation that ended with `ended`.
   void BeginAfter(const Ending& ended);
   // As `satrap resume` does, from the newest cut or from the cut named `from`.
   void Resume(const std::string& from = "");
@@ -58,7 +58,7 @@ class CoordinatorFixture : public ::testing::Test {
       *result = answer;
     });
   }
-  // As Send, and then runs all file work.
+  // Like Send, and then runs all file work.
   template <typename Answer, typename Request>
   absl::StatusOr<Answer> Call(const rpc::Method& method, const Request& request) {
     absl::StatusOr<Answer> result = absl::UnknownError("");

@@ -107,7 +107,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   Members members GUARDED_BY(mutex);
   SplitLeases leases GUARDED_BY(mutex);
 
-  // The last member, so that it is destroyed first, which waits for its running task.
+  // The last member, so that it is destroyed first. Its destructor waits for the running task.
   SerialExecutor disk;
 };
 

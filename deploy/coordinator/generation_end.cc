@@ -80,7 +80,7 @@ void GenerationEnd::EndBy(Ending how) {
   if (!NoRestartCures(how, before_.ended)) return EndByLoss(std::move(how));
   if (RuleOf(how).follows == Follows::kRunEndsIfRepeated) {
     absl::StrAppend(how.mutable_text(),
-                    "\n  the previous generation ended by the same cause, also before all roles "
+                    "\n  the previous generation ended from the same cause, also before all roles "
                     "were ready, so no restart cures it: ",
                     RuleOf(how).cure);
   }
@@ -103,7 +103,7 @@ void GenerationEnd::EndByLoss(Ending how) {
   if (before_.max_restarts > 0) {
     absl::StrAppend(how.mutable_text(), "\n  and the run has restarted ",
                     Counted(static_cast<uint64_t>(before_.max_restarts), "time"),
-                    " without a cut between (max_restarts): ", before_.recent_causes);
+                    " without a cut in between (max_restarts): ", before_.recent_causes);
   }
   End(FAILED, std::move(how));
 }

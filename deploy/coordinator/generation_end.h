@@ -3,9 +3,10 @@
 //   STARTING --Begin--> RUNNING --> FINISHED, STOPPED, RESTARTING or FAILED
 //
 // The last four states are final, and the first cause is kept. The generation does not end while an
-// entry is being appended to the run's log, because the entry may be a cut: that gives the run its
-// restarts back, and less work is lost. An end that comes meanwhile is put off until FinishAppend,
-// which decides it anew by what is known then, unless the entry itself was the end (SetEnd).
+// entry is being appended to the run's log. The entry may be a cut, which gives the run its
+// restarts back, and then less work is lost. An end that comes meanwhile is put off until
+// FinishAppend. Unless the entry itself was the end (SetEnd), FinishAppend decides anew how the
+// generation ends, by what is known then.
 //
 // A job on trial (job_trial.h) that cannot begin is dropped first: the host appends DROPPED to the
 // log, and the generation ends after OnDropAppended. If a stop comes meanwhile, the run stops
@@ -37,7 +38,8 @@ class GenerationEnd {
     virtual ~Host() = default;
     // Whether somebody has asked for a stop. If so, the run must not begin again.
     virtual bool IsStopWished() const = 0;
-    // Appends to the text what is lost if the run continues from the newest cut, and sets `loss`.
+    // Appends to the text of `how` what is lost if the run continues from the newest cut, and sets
+    // its `loss`.
     virtual void AddLostWork(Ending* how) const = 0;
     // Starts to append DROPPED to the run's log. Calls OnDropAppended when that is done, but not
     // from within this call.
@@ -79,7 +81,7 @@ class GenerationEnd {
   void EndBy(Ending how);       // for good if no restart cures it (cause_table.h)
   void EndByLoss(Ending how);   // a loss that a restart may cure; FAILED if none is left
   void EndForGood(Ending how);  // FAILED, unless the job is on trial; then its change is dropped
-  // Ends as STOPPED without a last cut, and adds to the text what is lost because of that.
+  // Ends as STOPPED without a last cut, and adds to the text of `how` what is lost because of that.
   void EndWithoutLastCut(Ending how);
 
   // Call before an entry is appended. `what` says what the entry makes true, such as "CUT is
@@ -92,8 +94,9 @@ class GenerationEnd {
   // Makes the entry that is being appended the generation's end, which takes precedence over an end
   // that is put off. REQUIRES: appends()
   void SetEnd(RunState end, Ending how);
-  // Call when the append has failed with `error`. `absent`: the entry certainly is not in the log.
-  // Returns `absent`. Ends the generation if that is false, or if another coordinator was faster.
+  // Call when the append has failed with `error`. `absent` says that the entry certainly is not in
+  // the log. Ends the generation if the entry may be in the log, or if another coordinator was
+  // faster. Returns `absent`.
   bool EndUnlessKnown(const absl::Status& error, bool absent);
   // Call when the append is over. Does nothing if appends() is false.
   void FinishAppend();

@@ -89,7 +89,7 @@ TEST_F(GenerationEndTest, ALossFailsTheRunOnceNoRestartIsLeftAndACutBringsThemBa
   end.EndByLoss(Loss());
   EXPECT_EQ(end.state(), FAILED);
   EXPECT_EQ(end.ending().text(),
-            "embedding_ps 0 is lost\n  and the run has restarted 2 times without a cut between "
+            "embedding_ps 0 is lost\n  and the run has restarted 2 times without a cut in between "
             "(max_restarts): generation 1: a; generation 2: b");
   EXPECT_THAT(std::string(end.EndedError().message()), HasSubstr("the run has failed: "));
   GenerationEnd after_cut = Running();

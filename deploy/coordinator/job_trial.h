@@ -16,13 +16,14 @@ struct JobTrial {
   // Whether the log must get RUNNING, because it does not show yet that this job has begun to
   // train.
   bool writes_running = false;
-  // Text for people: in which fields this job differs from the earlier one, which the next
-  // generation has if this one cannot begin. Empty if there is no earlier job to go back to.
+  // Text for people: in which fields this job differs from the earlier job. If this generation
+  // cannot begin, the next one has the earlier job. Empty if there is no earlier job to go back to.
   std::string change;
-  // Whether somebody resumed the run with this job, and waits for it. Otherwise the job comes from
-  // a `satrap scale` of a run in progress, and that run continues.
+  // Whether somebody resumed the run with this job, and so waits for the result. Otherwise the job
+  // comes from a `satrap scale` of a run in progress, and that run continues.
   bool resumed = false;
-  // Whether this job reads other topics than the earlier job, or reads them from other brokers.
+  // Whether this job and the earlier job read different topics, or read them from different
+  // brokers.
   bool changes_topics = false;
 
   // Whether the change of the job may be the reason why the generation, which ends with `how`,

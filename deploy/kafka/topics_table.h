@@ -38,16 +38,17 @@ struct TopicsColumns {
   bool read = false;
 };
 
-// A line of headings, and a line for each row. If there is a column in_cut or committed, there is
-// also one for the lag: the number of messages that the broker has from that offset (in_cut if both
-// are shown) up to `until`. A row without such an offset counts from the broker's first message.
+// A line of headings, and a line for each row. If the column in_cut or the column committed is
+// shown, so is the lag: the number of messages that the broker has from that column's offset up to
+// `until` (from in_cut if both columns are shown). For a row without such an offset, the lag counts
+// from the broker's first message.
 std::string TopicsTableText(const std::vector<TopicsRow>& rows, const TopicsColumns& columns);
 
 // The sum of the lags of all rows.
 int64_t LagOf(const std::vector<TopicsRow>& rows);
 
 // Asks the cluster for the offsets of `partitions` and, if `group` is true, for the offsets that
-// the consumer group has committed. Errors as KafkaCluster.
+// the consumer group has committed. Errors are those of KafkaCluster.
 absl::StatusOr<std::vector<TopicsRow>> AskTopics(const KafkaCluster& cluster,
                                                  const std::vector<KafkaPartition>& partitions,
                                                  bool group);
@@ -61,8 +62,8 @@ struct StreamOfRun {
   absl::optional<TopicsStatus> status;  // that of the train stream, while the run trains
 };
 
-// Asks the cluster of `kafka` for the stream's partitions, and formats the table. Errors as
-// KafkaCluster; FAILED_PRECONDITION if that is not the run's cluster.
+// Asks the cluster of `kafka` for the stream's partitions, and formats the table. Errors are those
+// of KafkaCluster; FAILED_PRECONDITION if that is not the run's cluster.
 absl::StatusOr<std::string> StreamText(const KafkaConfig& kafka, const StreamOfRun& stream);
 // The same text made from `asked`, the broker's answer with a row for each partition.
 std::string StreamText(const StreamOfRun& stream, const std::string& group,

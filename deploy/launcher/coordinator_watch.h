@@ -20,7 +20,7 @@ namespace satrap {
 class CoordinatorWatch {
  public:
   // Watches the coordinator of the next generation, which listens at `address` and has not answered
-  // yet. Forgets what earlier coordinators have answered, except the run's id. Errors as
+  // yet. Forgets what earlier coordinators have answered, except the run's id. Errors are those of
   // GrpcChannel::Create; then nothing has changed.
   absl::Status Begin(const std::string& address);
   // Asks for the status once, and waits for at most half a second. Answers after the first must be

@@ -14,9 +14,9 @@
 namespace satrap {
 
 // Writes `job` into the file at `path`, unless the file has it already. Returns the text of a
-// warning, or "". Errors as WriteFileAtomically. But if the job is not `required` there, because
-// the log has it, and the file has an older job, then the file stays as it is and the error becomes
-// a warning: a full disk must not end a run here.
+// warning, or "". Errors are those of WriteFileAtomically, with one exception. If the file has an
+// older job, and the new job is not `required` there because the log has it, then an error leaves
+// the file as it is and is returned as a warning: a full disk must not end a run here.
 absl::StatusOr<std::string> WriteJobFile(const std::string& path, const JobConfig& job,
                                          bool required);
 

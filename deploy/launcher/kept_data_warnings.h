@@ -43,8 +43,8 @@ class KeptDataWarnings {
   std::vector<std::string> All(const JobConfig& job) const { return warnings_.All(job); }
 
   // Saves what is not saved yet. `at_end`: the last status belongs to a generation that has
-  // finished, or has stopped as it was asked to, so all its labels are known. Errors as FileSystem;
-  // DEADLINE_EXCEEDED if writing takes longer than `timeout_ms`.
+  // finished, or has stopped as it was asked to, so all its labels are known. Errors are those of
+  // FileSystem; DEADLINE_EXCEEDED if writing takes longer than `timeout_ms`.
   absl::Status Close(bool at_end, int64_t timeout_ms);
 
  private:

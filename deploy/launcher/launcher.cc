@@ -38,8 +38,8 @@ constexpr int64_t kSettleMs = 700;
 constexpr int64_t kFinishMs = 20000;
 // How long killed processes may take to disappear; the kernel must free their memory first.
 constexpr int64_t kKillMs = 60000;
-// After a wish to stop was accepted during a pause, how long its command may take to ask for the
-// end.
+// During a pause a command may wish to stop the run. After its wish was accepted, it has this long
+// to ask for the status, which tells it that the run has stopped.
 constexpr int64_t kTellMs = 2000;
 constexpr char kCameTooLate[] =
     " came too late to stop the run, which has finished; its result is complete";
@@ -51,8 +51,8 @@ struct Launcher::Rep {
   absl::Status Begin(const std::string& bin_dir);
   // `drops_change`: the job in the log cannot be started, for the reason in `next_cause`.
   absl::Status StartGeneration(bool drops_change = false);
-  // As StartGeneration, but if the job in the log cannot be started here, goes back to the earlier
-  // job (run_progress.h) and returns a text that says so; otherwise returns "".
+  // Like StartGeneration, but if the job in the log cannot be started here, goes back to the
+  // earlier job (run_progress.h) and returns a text that says so; otherwise returns "".
   absl::StatusOr<std::string> StartGenerationOrGoBack(bool drops_change = false);
   RunEnd Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
              absl::FunctionRef<void(const std::string&)> on_message);
@@ -69,9 +69,9 @@ struct Launcher::Rep {
   Cause FindCauseOfEnd();
   bool IsOver() const;
   bool IsScaled() const;
-  // Whether the generation has ended because somebody asked for that, or because the log says that
-  // the next generation has another job, so that nothing has failed. True only once for each such
-  // entry of the log: if a generation is announced but never begins, that counts as a failure.
+  // Whether the generation has ended without a failure: because somebody asked for that, or because
+  // the log says that the next generation has another job. Returns true only once for each entry
+  // that says so: if a generation is announced but never begins, that counts as a failure.
   // REQUIRES: as IsScaled
   bool TakeWish(bool is_new_cut);
   // Kills the generation and starts the next one. Returns the run's end if there is no next one.
@@ -83,7 +83,7 @@ struct Launcher::Rep {
   RunEnd Finish(RunEnd::Kind kind);
   RunEnd EndOf(RunEnd::Kind kind);  // of a run that ended as its coordinator says
   RunEnd Failed(std::string message, const Ending& ending = Ending());
-  // `why`: the reason why there is no last cut; empty if none was asked for.
+  // `why` says why there is no last cut; it is empty if no last cut was asked for.
   RunEnd Interrupted(const std::string& why);
   // A text about what is lost and how to continue. `saved`: nothing is lost.
   std::string Outlook(bool saved) const;
@@ -127,8 +127,8 @@ absl::Status Launcher::Rep::Begin(const std::string& bin_dir) {
 absl::StatusOr<std::string> Launcher::Rep::StartGenerationOrGoBack(bool drops_change) {
   const absl::Status started = StartGeneration(drops_change);
   if (started.ok()) return "";
-  // Do not go back to the earlier job because of a shortage, which is not the job's fault, or if
-  // the user has named a cut, because the earlier job would begin from another one.
+  // Do not go back to the earlier job in two cases: after a shortage, which is not the job's fault,
+  // and if the user has named a cut, because the earlier job would begin from another one.
   const bool names_cut = !options.from_cut.empty() && progress.generation == generations_before;
   if (ShortageOf(started) != Shortage::kNone || names_cut) return started;
   ASSIGN_OR_RETURN(const std::string why, GoBack(started, job, &progress));
@@ -150,8 +150,7 @@ absl::Status Launcher::Rep::StartGeneration(bool drops_change) {
       absl::StrCat("--config=", folder->JobPath()),
       absl::StrCat("--listen=", generation->coordinator_address()),
   };
-  // Not for a resume: there the job comes from the user, and the cause of an earlier end does not
-  // matter.
+  // In a resume the job comes from the user, so the cause of an earlier end does not matter.
   if (next_cause.has_value() && !is_next_job) AddFlagsOf(*next_cause, &flags);
   if (is_next_job && !options.from_cut.empty()) {
     flags.push_back(absl::StrCat("--from=", options.from_cut));
@@ -174,8 +173,8 @@ bool Launcher::Rep::MayHaveTrained() {
   if (job.action() != JobConfig::TRAIN) return false;
   if (!generation->coordinator().ended) watch.Ask();
   if (watch.has_answered()) return true;
-  // A busy coordinator may not answer for a while. So read the log, where it claims its generation
-  // before any process may begin.
+  // A busy coordinator may not answer for a while. So read the log: the coordinator claims its
+  // generation there before any process may begin.
   const auto newest = ReadRunProgress(folder->path());
   return !newest.ok() || newest->generation > progress.generation;
 }
@@ -296,7 +295,8 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
 absl::optional<RunEnd> Launcher::Rep::Pause(int64_t pause_ms, const Ending& last) {
   const int64_t resume_ms = MonotonicMs() + pause_ms;
   std::unique_ptr<PauseServer> server;
-  // If the server cannot be started, the next coordinator accepts the wish.
+  // If the server cannot be started, the wish has to wait for the next coordinator, which accepts
+  // it.
   if (pause_ms > 0) server = PauseServer::ForRun(*generation, watch.status(), last, progress);
   while (MonotonicMs() < resume_ms) {
     WaitForEvent(std::clamp<int64_t>(resume_ms - MonotonicMs(), 0, kTickMs));
@@ -329,8 +329,8 @@ RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
   // If the run was stopped while it was starting, do not wait for roles that still load: they save
   // nothing.
   const bool roles_end = kind == RunEnd::FINISHED || watch.has_run();
-  // An error means that the starter and with it the roles are gone, but the run's end is already
-  // known.
+  // An error means that the starter is gone, and with it the roles. It is ignored, because the
+  // run's end is already known.
   if (roles_end) generation->WaitForRoles(kFinishMs).IgnoreError();
   for (const RoleProcess& process : generation->processes()) {
     if (!roles_end || process.role == COORDINATOR || process.ended_well() || process.was_killed()) {
@@ -373,7 +373,8 @@ RunEnd Launcher::Rep::Failed(std::string message, const Ending& ending) {
   end.message = std::move(message);
   end.ending = ending;
   EndAll();
-  // Otherwise the newest cut may be the problem, and the message says what to do.
+  // With any other advice, the newest cut may itself be the problem; the message then says what to
+  // do.
   if (ending.advice() == Ending::RESUME) end.outlook = Outlook(/*saved=*/false);
   end.warnings = std::move(warnings);
   return end;
@@ -424,8 +425,8 @@ RunEnd Launcher::Rep::Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status
     if (watch.state() == STOPPED) {
       return Finish(signals.first() != 0 ? RunEnd::INTERRUPTED : RunEnd::STOPPED);
     }
-    // Do not restart in order to stop: the next generation would begin from the newest cut, so it
-    // could not save more.
+    // If a stop was asked for, a failure ends the run without a restart: the next generation would
+    // begin from the newest cut, so it could not save more than that.
     if (stop.begun() && cause.has_value()) {
       // If processes have ended because the run is over, the coordinator's last answer may still be
       // missing.

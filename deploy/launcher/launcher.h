@@ -2,10 +2,11 @@
 // process of its own; they communicate over Unix sockets.
 //
 // A generation ends when one of its processes ends, when the coordinator says RESTARTING, or when
-// the coordinator is silent. Then the launcher kills all of its processes at once and starts the
-// next generation, with the number of processes of each role that the job in the newest GENERATION
-// entry of the run's log asks for. It pauses first (restart_count.h); during a pause it accepts a
-// wish to stop (pause_server.h). The run ends when
+// the coordinator is silent. Then the launcher kills all processes of the generation at once and
+// starts the next one. The job in the newest GENERATION entry of the run's log says how many
+// processes of each role the next generation has. Before it starts the next generation, the
+// launcher pauses (restart_count.h); during a pause it accepts a wish to stop (pause_server.h). The
+// run ends when
 //   - there were `max_restarts` restarts without a cut between them,
 //   - two generations in a row ended before they were ready, for a reason that no restart cures,
 //   - the coordinator says FINISHED, FAILED or STOPPED, or
@@ -44,7 +45,8 @@
 namespace satrap {
 
 struct LaunchOptions {
-  // Whether Start's job is that of the run's next generation, instead of the job in the log.
+  // Whether the job given to Start, and not the job in the log, is the job of the run's next
+  // generation.
   bool next_job = false;
   // The cut that the next generation begins from, in the form of the coordinator's --from. Empty:
   // the newest.

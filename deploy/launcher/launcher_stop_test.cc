@@ -391,8 +391,8 @@ TEST_F(LauncherStopTest, ADamagedNewestCutIsNotToldAsThePlaceToGoOnFrom) {
                                  HasSubstr(" --from CUT`"), Not(HasSubstr("goes on from"))));
 }
 
-// The launcher's quick check finds nothing wrong with the cut, but the PS that loaded it found
-// damage and advises to take another one.
+// The launcher's quick check finds nothing wrong with the cut, but the PS that loaded it has found
+// damage and advises the user to choose another one.
 TEST_F(LauncherStopTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {
   ScriptTraining(
       "state: FAILED generation: 1 ending { origin { role: EMBEDDING_PS index: 0 } "

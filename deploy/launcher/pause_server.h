@@ -25,11 +25,11 @@ namespace satrap {
 class PauseServer final : public rpc::Handler {
  public:
   // Listens at `address`. Answers Status with `status`; after the first wish to stop, with STOPPED
-  // and the ending `stopped`. Errors as GrpcServer::Start. REQUIRES: no coordinator listens at
-  // `address`
+  // and the ending `stopped`. Errors are those of GrpcServer::Start. REQUIRES: no coordinator
+  // listens at `address`
   static absl::StatusOr<std::unique_ptr<PauseServer>> Start(const std::string& address,
                                                             StatusAnswer status, Ending stopped);
-  // As Start, for a run that continues after a generation that ended with `last`. `status` and
+  // Like Start, for a run that continues after a generation that ended with `last`. `status` and
   // `progress` are as for LossText. Null if the server cannot be started.
   static std::unique_ptr<PauseServer> ForRun(const Generation& generation, StatusAnswer status,
                                              const Ending& last, const RunProgress& progress);

@@ -59,7 +59,8 @@ int64_t RoleRestarts::PauseMs(const RoleEnd& end) {
 
 absl::StatusOr<int64_t> CoordinatorRestarts::PauseMs(const RoleEnd& end, const std::string& cut) {
   if (ExitedWith(end, 0)) {
-    // Without an ending the run has finished. Start the coordinator again, so that it can say so.
+    // If the coordinator has left no ending, the run has finished. Then the coordinator is started
+    // again, so that it can report the run's end.
     if (!end.has_left) return after_the_end_.PauseMs(end);
     return absl::FailedPreconditionError(
         "the run was stopped. To continue it, start this container anew");

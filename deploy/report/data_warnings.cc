@@ -69,7 +69,8 @@ LoaderProgress DataWarnings::KeptAtEnd() const {
   if (!since_begin_) return kept;
   const std::vector<LabelRange> all = AllLabels();
   kept.mutable_labels()->Assign(all.begin(), all.end());
-  // Add an empty range if there is none: Restore sees by the labels that this was saved at an end.
+  // If there is no range, add an empty one: any labels tell Restore that they were saved after the
+  // last label was read, so they are complete.
   if (all.empty()) kept.add_labels();
   return kept;
 }

@@ -28,11 +28,11 @@ namespace satrap {
 //   watermark 2026-05-01T09:30:00Z
 std::string ProgressText(const StatusAnswer& status);
 
-// The text of ProgressText after a bar, in less than `columns` columns: the last column stays free,
-// because a terminal may wrap there. Parts that do not fit are left out, in this order: watermark,
-// staleness, norm, rates, the bar without its percentage, the samples of a run without end, auc,
-// valid, samples/s, lag, loss, time left, epoch and step, percentage. The phase remains, and is cut
-// if necessary.
+// The progress bar, followed by the text of ProgressText, in less than `columns` columns: the last
+// column stays free, because a terminal may wrap there. Parts that do not fit are left out, in this
+// order: watermark, staleness, norm, rates, the bar without its percentage, the samples of a run
+// without end, auc, valid, samples/s, lag, loss, time left, epoch and step, percentage. The phase
+// remains, and is cut if necessary.
 std::string FittedProgress(const StatusAnswer& status, size_t columns);
 
 // `bar` and `text` if both fit in less than `columns` columns; otherwise as much of `text` as fits.

@@ -17,8 +17,8 @@
 namespace satrap {
 namespace {
 
-// Both values cover all generations without lost work, so their quotient is the speed of training.
-// The wall time also includes starts, evaluations and saves.
+// Both values cover all generations, but not the work that was lost. So their quotient is the speed
+// of training. The wall time also includes starts, evaluations and saves.
 double SamplesPerSecond(const RunResult& result) {
   return result.train_seconds() > 0 ? static_cast<double>(result.samples()) / result.train_seconds()
                                     : 0;

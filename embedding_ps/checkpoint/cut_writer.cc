@@ -67,8 +67,8 @@ CutWriter::CutWriter(const Options& options)
 }
 
 // Ranges end at multiples of kPartitionsPerFile and where the table ends, so that no file holds
-// rows of two PSs. With `few`, a table with on average less than one block of rows per range
-// becomes a single range.
+// rows of two PSs. With `few`, a table whose ranges would hold less than one block of rows on
+// average becomes a single range.
 std::vector<CutWriter::Range> CutWriter::RangesOf(size_t table, bool few) const {
   const EmbeddingTable& rows = *options_.tables[table];
   std::vector<Range> ranges;
@@ -117,7 +117,8 @@ void CutWriter::PlanSharedFiles() {
     return std::make_tuple(a.last_partition, a.first_partition) <
            std::make_tuple(b.last_partition, b.first_partition);
   });
-  // Divides by half of the limit, because every file but the last is larger than its share.
+  // Every file but the last becomes larger than its share. Dividing by half of the limit keeps the
+  // number of files below the limit.
   const uint64_t share = std::max(kSharedFileBytes, bytes / (kMostFilesOfPs / 2));
   uint64_t in_file = share;  // the first range begins a file
   for (const Range& range : ranges) {

@@ -4,11 +4,11 @@
 //   const auto writer = CutWriter::Mark(options);      // the mark; returns at once
 //   writer->Start([](const CutWriter::Result& result) { ... });
 //
-// The files have the format of row_file.h. There is one for each table and each aligned range of
-// kPartitionsPerFile partitions that has rows, restricted to the partitions that the table may
-// hold. If this would make more than kMostFilesOfPs files, several ranges, even of different
-// tables, become parts of one file, and a table with few rows becomes one range. So a cut of 500
-// small tables does not have 8,000 files.
+// The files have the format of row_file.h. A table has one file for each aligned range of
+// kPartitionsPerFile partitions in which it has rows. A range is shortened to the partitions that
+// the table may hold. If this would make more than kMostFilesOfPs files, several ranges, even of
+// different tables, become parts of one file, and a table with few rows becomes one range. So a cut
+// of 500 small tables does not have 8,000 files.
 //
 // Up to `threads` files are written at the same time. Each task writes only one block, so the
 // executor may have a single thread. A shard's lock is held only while some hundred rows are
@@ -54,9 +54,9 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
     KillPoints* kill_points = nullptr;  // may be null
   };
   struct Result {
-    // OK if `files` are durable. Otherwise the reason why the cut was abandoned: the status given
-    // to Abandon, the error of a file (with its name), or that a later mark or a load has ended the
-    // cut of the tables.
+    // OK if `files` are durable. Otherwise it gives the reason why the cut was abandoned: it is the
+    // status given to Abandon, the error of a file (with its name), or an error that says that a
+    // later mark or a load has ended the cut of the tables.
     absl::Status status;
     bool copy_limit = false;  // abandoned because copies needed more than copy_bytes
     // Ordered by table and partition, but the parts of one file are adjacent and in file order.

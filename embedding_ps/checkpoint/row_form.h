@@ -2,8 +2,10 @@
 // conversion of such a row to today's form:
 //
 // - For each segment, sgd_l1 kept what each weight had paid and, in one float, the total that every
-//   weight owed: dim + 2 floats. Now it keeps what each weight owes above 0 and below 0: 2 dim + 1.
-// - Last steps were counted modulo 2^24; now see embedding_ps/optimizer/row_step.h.
+//   weight owed: dim + 2 floats. Now it keeps two debts of each weight, one for above 0 and one for
+//   below 0 (sgd_l1.h): 2 dim + 1 floats.
+// - A row's last step was counted modulo 2^24. Now it is encoded as in
+//   embedding_ps/optimizer/row_step.h.
 //
 // Thread-safe: constant after construction.
 
@@ -19,7 +21,7 @@
 
 namespace satrap {
 
-// How many floats the parts of a segment's state have.
+// The numbers of floats in the parts of a segment's state.
 struct StateFloats {
   int optimizer;
   bool optimizer_has_last_step;  // whether the last of `optimizer` is the row's last step

@@ -1,5 +1,5 @@
 // The initial values of a segment. They depend only on (seed, table id, key, segment, element), so
-// that a row is the same on any number of embedding PSs, and whenever its key is first seen. The
+// a row begins the same on any number of embedding PSs, no matter when its key is first seen. The
 // functions are part of the format (docs/formats.md, "Initial values"); initializer_test.cc holds
 // golden values.
 //

@@ -72,9 +72,9 @@ class SparseOptimizer {
     kValues,  // values change, so each such step must be taken
   };
   virtual IdleStep idle_step() const { return IdleStep::kValues; }
-  // Changes `state` as `steps` steps with a gradient of 0 would. A rule that returns kValues need
-  // only handle the state that InitState sets, because with that state such steps move no value.
-  // REQUIRES: steps >= 1, state.size() == StateSize(dim) for some dim
+  // Changes `state` as `steps` steps with a gradient of 0 would. A rule whose idle_step() is
+  // kValues need only handle the state that InitState sets, because with that state such steps move
+  // no value. REQUIRES: steps >= 1, state.size() == StateSize(dim) for some dim
   virtual void AgeState(int64_t /*steps*/, absl::Span<float> /*state*/) const {}
 
   // Sets the state of a row that was just created.

@@ -69,8 +69,8 @@ class FencedRow {
 
 bool SameBits(absl::Span<const float> a, absl::Span<const float> b) {
   if (a.size() != b.size()) return false;
-  // An optimizer without state has an empty span. Its address may be null, which memcmp must not
-  // get.
+  // An optimizer without state has an empty span, whose address may be null. memcmp must not get a
+  // null pointer.
   return a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 

@@ -5,8 +5,8 @@
 // Thread-safe. Keys are distributed over shards, each with its own lock. A call locks one shard at
 // a time, and each shard once, so it is atomic for each row but not across rows.
 //
-// A cut is the content of the table at one moment, the mark. It is read while the table changes:
-// before a row changes that has not been read yet, it is copied out (shard_cut.h).
+// A cut is the content of the table at one moment, the mark. It is read while the table changes: a
+// row that has not been read yet is copied out before it changes (shard_cut.h).
 //
 //   const uint64_t cut = table->BeginCut(budget);   // the mark
 //   for each partition: while (table->ReadCut(cut, partition, ...) == CutRead::kMore) ...
@@ -106,9 +106,10 @@ class EmbeddingTable {
   // Removes all rows, and ends the cut in progress.
   void Clear();
 
-  // Begins a cut of all rows and returns its number. The time does not depend on the number of
-  // rows. An unfinished cut is abandoned. Rows are copied out within `budget`. REQUIRES: no other
-  // call that changes rows is running; otherwise the rows of the cut may be of different moments
+  // Begins a cut of all rows and returns its number. The time that this takes does not depend on
+  // the number of rows. An unfinished earlier cut is abandoned. Rows are copied out within
+  // `budget`. REQUIRES: no other call that changes rows is running; otherwise the rows of the cut
+  // may be of different moments
   uint64_t BeginCut(const std::shared_ptr<CopyBudget>& budget);
   // Reads the next rows of a partition, by ascending keys, to keys[*num_rows] and rows[*num_rows,
   // num_floats]: at most TableShard::kMaxCutRows and at most `max_rows`. kGone if another cut has

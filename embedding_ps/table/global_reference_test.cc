@@ -142,7 +142,7 @@ TEST_P(GlobalReferenceTest, FollowsAReferenceThatStepsEveryRowInEveryStep) {
   }
   SplitMix64 random(3);
   for (int step = 0; step < kSteps; ++step) {
-    // Row r is held by fewer steps the larger r is. The last row does not appear before step 60.
+    // The larger r is, the fewer steps hold row r. The last row does not appear before step 60.
     std::vector<uint64_t> held;
     std::vector<float> gradients;
     std::vector<double> gradient_of(wanted.size());

@@ -23,11 +23,11 @@ class RowArena {
  public:
   static constexpr uint32_t kMaxRows = 0xfffffffe;
 
-  // The first row lies `phase` of a huge page (a share in [0, 1)) after the start of the first
-  // chunk. The memory before it is never touched and so never committed. The shards of a table hold
-  // about the same number of rows. If their phases are spread over [0, 1), their last huge pages
-  // are filled to different degrees. So on average half a huge page per shard is committed ahead of
-  // its rows, however many rows there are. REQUIRES: stride_bytes > 0, a multiple of 8
+  // The first row begins `phase` huge pages, 0 <= phase < 1, after the start of the first chunk.
+  // The memory before it is never touched and so never committed. The shards of a table hold about
+  // the same number of rows. If their phases are spread over [0, 1), their last huge pages are
+  // filled to different degrees. So on average half a huge page per shard is committed ahead of its
+  // rows, however many rows there are. REQUIRES: stride_bytes > 0, a multiple of 8
   explicit RowArena(size_t stride_bytes, double phase = 0);
 
   uint32_t num_rows() const { return end_row_ - first_row_; }

@@ -41,7 +41,7 @@ SegmentConfig CowClip(double floor, CowClipConfig::Form form = CowClipConfig::PA
   return config;
 }
 
-// |w| = .05, so two samples may have a gradient of norm .1; |g| = .5.
+// |w| = .05, so the gradient of two samples may have a norm of .1; |g| = .5.
 TEST(CowClipTest, ClipsToTheNormOfTheRowTimesTheCount) {
   ExpectNear(Prepared(CowClip(1e-5), Context(2), {.3f, .4f}, {.03f, .04f}), {.06, .08});
 }

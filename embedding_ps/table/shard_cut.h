@@ -1,12 +1,12 @@
 // A shard's state of a cut that is being written: how far the writer has come in each partition,
 // and the rows that were copied out because they changed before the writer reached them.
 //
-// The cut must get each row as it was when the cut began. Before a row changes that the writer has
-// not passed yet, the row is copied out, and its mark (RowIndex::Entry::mark) is set to the cut's.
-// A row that is created where the writer has not been yet gets the same mark, because it is not
-// part of the cut. The writer takes rows without the cut's mark from the table, and rows with the
-// mark from the copies (a marked row without a copy is not part of the cut). It sets the marks of
-// the rows that it passes to 0. Rows that the writer has passed may change freely.
+// The cut must get each row as it was when the cut began. A row that the writer has not passed yet
+// is copied out before it changes, and its mark (RowIndex::Entry::mark) is set to the mark of the
+// cut. A row that is created where the writer has not been yet gets the same mark, because it is
+// not part of the cut. The writer takes rows without the cut's mark from the table, and rows with
+// the mark from the copies (a marked row without a copy is not part of the cut). It sets the marks
+// of the rows that it passes to 0. Rows that the writer has passed may change freely.
 //
 // Not thread-safe: the shard's lock guards it. But a CopyBudget is thread-safe.
 

@@ -167,9 +167,9 @@ TEST(TableCutTest, IsTheContentAtTheMarkWhateverChangesMeanwhile) {
   }
 }
 
-// A row gets the mark of a cut that is then abandoned, and keeps it while any number of later cuts
-// begin that are not read. The mark must not be mistaken for the mark of a later cut, even when the
-// mark numbers start again from the beginning.
+// A row gets the mark of a cut that is then abandoned. It keeps this mark while later cuts, any
+// number of them, begin without being read. The mark must not be mistaken for the mark of a later
+// cut, even when the mark numbers start again from the beginning.
 TEST(TableCutTest, TheMarkOfAnAbandonedCutHidesNoRowFromALaterOne) {
   for (int between = 0; between<600; between += between % 256> 250 ? 1 : 7) {
     const auto table = NewTable(3);

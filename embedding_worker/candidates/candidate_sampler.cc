@@ -81,8 +81,8 @@ class UnigramSampler final : public CandidateSampler {
         small.push_back(over);
       }
     }
-    // Because of rounding, one of the lists has some classes left. Each gets its whole cell. But if
-    // the class must never be drawn, its cell goes to the most frequent class.
+    // Because of rounding, one of the lists has some classes left. Each of them gets its whole
+    // cell, unless it must never be drawn: then its cell goes to the most frequent class.
     const int64_t most_frequent =
         std::max_element(weights.begin(), weights.end()) - weights.begin();
     for (const std::vector<int64_t>* left : {&small, &large}) {

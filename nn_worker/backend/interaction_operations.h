@@ -79,8 +79,10 @@ class InteractionOperations {
   // dx = y * (dy - sum (dy * y)), the sum within each group.
   virtual void SoftmaxGrad(Tensor y, Tensor dy, int64_t width, GradientTarget dx) = 0;
 
-  // Normalises each group. inverse[i, g] = 1 / the root by which group g of row i is divided. The
-  // variance is that of the group's values, not an unbiased estimate.   inverse: (n, cols / width)
+  // Normalises each group: y = (x - mean) * inverse for kLayer, y = x * inverse for kL2. inverse[i,
+  // g] is 1 / sqrt(variance + epsilon) for kLayer, 1 / sqrt(sum x^2 + epsilon) for kL2, each over
+  // group g of row i. The variance is that of the group's values, not an unbiased estimate.
+  // inverse: (n, cols / width)
   virtual void Normalize(Normalization kind, Tensor x, int64_t width, float epsilon, Tensor y,
                          Tensor inverse) = 0;
   // From y and inverse of Normalize: dx = inverse * (dy - mean dy - y mean (dy * y)) for kLayer,

@@ -37,8 +37,8 @@ struct LinearSpec {
   Tensor bias;          // (1, out), or empty
   // The layer of the same backend whose output, after a ReLU, is x; or null. It may be set only if
   // LinearBackward of this layer is the last operation that adds to the gradient of x, and
-  // LinearBackward of that layer is the only one that reads this gradient. Between the two calls
-  // the content of dx depends on the backend: the ReLU may have been applied already.
+  // LinearBackward of that layer is the only operation that reads this gradient. Between the two
+  // calls the content of dx depends on the backend: the ReLU may have been applied already.
   PreparedLinear* input_relu = nullptr;
 };
 

@@ -41,12 +41,12 @@ std::vector<double> ReadDoubles(Backend* backend, Tensor tensor);
 absl::StatusOr<Tensor> AllocateTensor(Backend* backend, DType dtype, int64_t rows, int64_t cols,
                                       int64_t stride = 0);
 
-// Allocates the control of a network, with the initial values of StepControl; and reads a control,
-// which waits for the backend.
+// AllocateControl allocates the control of a network, with the initial values of StepControl.
+// ReadControl returns a control's values; it waits for the backend.
 absl::StatusOr<Tensor> AllocateControl(Backend* backend);
 StepControl ReadControl(Backend* backend, Tensor control);
 
-// Allocates memory for PassNumbers; and copies numbers into it.
+// AllocatePassNumbers allocates memory for PassNumbers. WritePassNumbers copies numbers into it.
 absl::StatusOr<Tensor> AllocatePassNumbers(Backend* backend);
 void WritePassNumbers(Backend* backend, const PassNumbers& numbers, Tensor memory);
 

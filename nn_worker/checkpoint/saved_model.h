@@ -21,10 +21,11 @@ namespace satrap {
 // The file of the dense network in the folder of a cut.
 inline constexpr char kDenseFile[] = "dense.bin";
 
-// The folder of the cut at `path`: `path` itself or, if it is the folder of a run or the
-// `checkpoints` in it, the run's best cut, or its newest one if it has no best. Links are resolved,
-// so the result names the same cut for ever. NOT_FOUND if there is no cut, with a message that
-// names the places or says that the cut was removed; errors as ReadManifest.
+// The folder of the cut at `path`. This is `path` itself, unless `path` is the folder of a run or
+// the `checkpoints` folder in it. Then it is the run's best cut or, if the run has no best cut, its
+// newest one. Links are resolved, so the result names the same cut for ever. NOT_FOUND if there is
+// no cut, with a message that names the places or says that the cut was removed; errors as
+// ReadManifest.
 absl::StatusOr<std::string> FindSavedModel(const std::string& path);
 
 // The dense network (nn_worker/graph/saved/dense_checkpoint.h) of the cut in `directory`. Errors as

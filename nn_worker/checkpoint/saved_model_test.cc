@@ -130,7 +130,7 @@ TEST_F(SavedModelTest, AStartsFileThatHoldsNoNetworkIsDataLossThatNamesIt) {
 
 // A disk on which the run that trains the model is still going on. Before each of the next
 // `removals_left` Opens of the newest cut's dense network, that cut is removed and `latest` names
-// the next one. The disk has the machine's locks, or none.
+// the next one. With `has_locks` the disk has the locks of the machine's disk, otherwise none.
 class DiskOfTrainingRun final : public ForwardingFileSystem {
  public:
   DiskOfTrainingRun(std::string checkpoints, bool has_locks)

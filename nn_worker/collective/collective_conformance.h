@@ -15,7 +15,7 @@
 
 namespace satrap {
 
-// Connects `size` ranks; element r is rank r's.
+// Connects `size` ranks; element r of the result belongs to rank r.
 using CollectiveFactory = std::function<std::vector<std::unique_ptr<Collective>>(int size)>;
 
 class CollectiveConformance : public testing::TestWithParam<CollectiveFactory> {

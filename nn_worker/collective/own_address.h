@@ -17,8 +17,8 @@ namespace satrap {
 // address, of IPv4 or IPv6, the latter also in brackets, without a port. All errors name `host`:
 // INVALID_ARGUMENT if it cannot be a host; UNAVAILABLE, marked as the lack of an address
 // (common/base/shortage.h), if it does not resolve (perhaps only because the name is not published
-// yet); FAILED_PRECONDITION if none of its addresses is this machine's; RESOURCE_EXHAUSTED, marked,
-// if no socket can be opened.
+// yet); FAILED_PRECONDITION if none of its addresses is this machine's; RESOURCE_EXHAUSTED, also
+// marked as a shortage, if no socket can be opened.
 absl::StatusOr<std::string> OwnAddressOf(absl::string_view host);
 
 }  // namespace satrap

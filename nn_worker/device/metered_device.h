@@ -29,12 +29,13 @@ class DeviceMeter {
     int64_t pinned_bytes = 0;  // of the host's memory in use
     int64_t copied_in_bytes = 0;
     int64_t copied_out_bytes = 0;
-    // The part of `bytes` that a backend uses as scratch memory of operations, and the most that
-    // one operation requested.
+    // scratch_bytes: the part of `bytes` that a backend uses as scratch memory of operations.
+    // most_scratch_bytes: the most that one operation requested.
     int64_t scratch_bytes = 0;
     int64_t most_scratch_bytes = 0;
-    // The part of `bytes` that was allocated for lists that operations read, including outgrown
-    // memory, and the memory that lists of each kind use now.
+    // list_bytes: the part of `bytes` that was allocated for lists that operations read, including
+    // outgrown memory. network_list_bytes and part_list_bytes: the memory that the lists of each
+    // kind use now.
     int64_t list_bytes = 0;
     int64_t network_list_bytes = 0;
     int64_t part_list_bytes = 0;

@@ -43,7 +43,7 @@ TEST(MeteredDeviceTest, TakesNoMoreThanTheLimit) {
   EXPECT_TRUE(device->AllocatePinned(5000).ok()) << "the host's memory has no limit here";
 }
 
-// Otherwise a failed allocation would count forever.
+// A failed allocation must not be counted, because it would never be subtracted again.
 TEST(MeteredDeviceTest, WhatTheDeviceRefusesIsNotCounted) {
   const auto meter = std::make_shared<DeviceMeter>();
   HostDeviceOptions options;

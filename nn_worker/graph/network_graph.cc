@@ -120,7 +120,7 @@ void NetworkGraph::BindNodes() {
       bound.ys.push_back(memory_.values[t]);
       bound.dys.push_back(memory_.gradients[t]);
       bound.needs_backward |= graph_.tensors[t].needs_gradient;
-      // Either no layer reads the tensor, or only layers read it that pass no gradient on.
+      // No layer reads the tensor, or none of the layers that read it passes a gradient on.
       if (graph_.tensors[t].needs_gradient && !has_gradient[t] && !graph_.IsOutput(t)) {
         bound.unread_dys.push_back(memory_.gradients[t]);
       }
@@ -206,7 +206,7 @@ void NetworkGraph::SetRows(int64_t samples, int64_t candidates, BoundNode* node)
 
 absl::Status NetworkGraph::Train(absl::Span<const LossTargets> targets) {
   losses_->Set(targets, samples_);
-  // For a size that occurs only once a capture would not pay, so only full parts run from graphs.
+  // Capturing does not pay for a size that occurs only once, so only full parts run from graphs.
   const bool full =
       samples_ == options_.max_samples || (samples_ > 0 && samples_ == options_.min_full_samples);
   if (!full || !not_captured_.empty() || !graphs_.active()) return RunStages(0, num_stages());

@@ -1,5 +1,5 @@
-// The graph of a Network, bound to memory: its passes, its losses, and the graphs of the device
-// from which full parts run.
+// The graph of a Network, bound to memory: its passes, its losses, and the device's graphs, from
+// which full parts run.
 //
 // Thread-compatible.
 
@@ -54,8 +54,8 @@ class NetworkGraph {
   LossSums ReadLoss() { return losses_->Read(); }
   absl::Status Backward();
   std::vector<float> ReadLogits(int task);
-  // The number of values beyond `limit` or not finite, over `gradients` (those of the parameters)
-  // and the gradients of inputs.
+  // The number of values that are beyond `limit` or not finite, in `gradients` (those of the
+  // parameters) and in the gradients of inputs.
   int64_t CountGradientsBeyond(const Tensor& gradients, float limit);
   absl::Status EndStep();
 

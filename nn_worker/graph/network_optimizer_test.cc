@@ -357,7 +357,7 @@ TEST(NetworkOptimizerTest, AfterAWarmStartAveragesBeginWithTheModel) {
   plain.Train(1);
   ASSERT_TRUE(averaged->StartFrom(plain->Save(), WarmStartConfig(), 2).ok());
   EXPECT_EQ(averaged.Logits(), plain.Logits());
-  // A run that starts from a model with averages takes these averages over.
+  // A run that starts from a model with averages takes over these averages.
   averaged.Train(0);
   const auto taken = another->StartFrom(averaged->Save(), WarmStartConfig(), 1);
   ASSERT_TRUE(taken.ok()) << taken.status();

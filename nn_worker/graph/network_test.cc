@@ -28,7 +28,7 @@ namespace {
 
 constexpr int64_t kMaxSamples = 150;
 
-// A smooth model, so that differences of the loss come close to its gradients.
+// A smooth model, so that finite differences of the loss come close to the gradients of the loss.
 constexpr char kSmooth[] = R"(
   layers { name: "deep" inputs: "*.embedding" inputs: "numeric"
            mlp { units: 9 units: 5 activation: TANH output_units: 1 } }
@@ -258,8 +258,8 @@ TEST(NetworkTest, InputsThatNobodyReadsNeedNotBeFilled) {
   EXPECT_TRUE(rank->input_gradient(0).empty());
 }
 
-// user.embedding is read by the fm and by a stop, item.embedding only through a stop. Nothing is
-// trained through the mlp's input, because that comes from stops alone.
+// The fm layer reads user.embedding directly. The mlp reads both embeddings only through
+// stop_gradient layers, so nothing before these layers is trained through the mlp.
 TEST(NetworkTest, NothingIsTrainedThroughAStop) {
   const std::string fm = R"(
     layers { name: "fm" inputs: "user.embedding" inputs: "user.embedding" fm {} }
@@ -287,7 +287,7 @@ TEST(NetworkTest, NothingIsTrainedThroughAStop) {
     // The gradient of fm(u, u) = u . u is 2 u.
     EXPECT_NEAR(got[c], 2 * user[c] * dlogit[c / 4], 1e-5) << c;
   }
-  // The weights before the stop must not change; those after it are trained.
+  // The weights before a stop_gradient layer must not change; those after it are trained.
   const std::vector<std::string> names = rank->parameter_names();
   ASSERT_EQ(names[0], "item_deep.weight");
   const std::vector<float> gradients = ReadFloats(rank.backend(), rank->gradients());

@@ -31,8 +31,8 @@ class NetworkTraining {
         optimizer_(std::move(optimizer)),
         gradient_scale_(options.gradient_scale) {}
 
-  // Call after NetworkValues::Allocate. INVALID_ARGUMENT for settings of no parameter;
-  // RESOURCE_EXHAUSTED. Without options.trains only the control is allocated.
+  // Call after NetworkValues::Allocate. INVALID_ARGUMENT for settings whose pattern matches no
+  // parameter; RESOURCE_EXHAUSTED. Without options.trains only the control is allocated.
   absl::Status Allocate();
   void SetInitialState();
 

@@ -73,7 +73,8 @@ class CinLayer final : public BackendLayer {
       step.dbias = binding.gradients[parameter++];
       ASSIGN_OR_RETURN(step.dbias_of_tile, AllocateTensor(backend_, DType::kF32, 1, heights_[k]));
     }
-    // The size of a tile depends on the shapes alone, so the bits of the weights' sums do, too.
+    // The size of a tile depends on the shapes alone. So does the order in which the gradients of
+    // the weights are summed, and thus their bits.
     tile_ = std::max<int64_t>(1, kTileValues / (dim * widest));
     for (Tensor* pairs : {&pairs_, &dpairs_}) {
       ASSIGN_OR_RETURN(*pairs,
@@ -163,9 +164,10 @@ class CinLayer final : public BackendLayer {
     return pairs;
   }
 
-  // From dmaps of layer k, computes the gradients of the weights, dmaps of layer k - 1 (assigned,
-  // unless that is X^0), and the layer's share of dmaps of X^0. The last layer, which runs first,
-  // assigns dmaps of X^0; the others add.
+  // From dmaps of layer k, computes the gradients of the weights, dmaps of layer k - 1, and the
+  // layer's share of dmaps of X^0. If layer k - 1 is not X^0, its dmaps are assigned. The dmaps of
+  // X^0 are assigned by the last layer, which runs first; all other contributions are added to
+  // them.
   void BackwardTile(int k, int64_t begin, int64_t count) {
     const Step& step = steps_[k];
     const bool first_tile = begin == 0;

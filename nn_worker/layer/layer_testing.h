@@ -102,7 +102,8 @@ class LayerTest : public testing::TestWithParam<LayerBackend> {
   LayerTester Tester(const std::string& config, const std::vector<SampleShape>& inputs,
                      int64_t samples);
   // Expects LargestGradientError to be below `tolerance` for several samples, for one and for none,
-  // with gradients assigned and added, and the same bits from a graph.
+  // both when gradients are assigned and when they are added. Also expects the same bits from a
+  // graph.
   void ExpectGradientsFit(const std::string& config, const std::vector<SampleShape>& inputs,
                           double tolerance);
   // Another backend of the same kind.

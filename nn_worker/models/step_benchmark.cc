@@ -87,7 +87,7 @@ struct Choices {
   std::vector<Precision> precisions;
 };
 
-// The values of the flags, or all values that the device has where a flag is not given.
+// For each flag its value or, if it is not given, all values that the device has.
 absl::StatusOr<Choices> ChoicesOf(const Flags& flags) {
   Choices choices;
   const bool cuda = ProgramHasCards();

@@ -1,13 +1,14 @@
 // A rank's half of the cuts (docs/consistency.md, "Cuts"). It records what the rank has released
-// since the last cut, and numbers and plans the next cut. If ranks must wait for a cut, it waits,
-// and begins the cut again if it is abandoned. On rank 0 it also knows when a cut is due
-// (cut_schedule.h).
+// since the last cut, and numbers and plans the next cut. If ranks must wait for a cut, this object
+// waits until the cut has ended, and begins it again if it was abandoned. On rank 0 this object
+// also knows when a cut is due (cut_schedule.h).
 //
 // All ranks take the same cuts in the same order, so all count the same numbers and know the name
-// of each. Rank 0's plan says whether a cut is waited for and whether ranks leave with it.
+// of each cut. Rank 0's plan says whether the ranks wait for the cut, and whether they leave with
+// it, that is, do nothing more after it.
 //
-// Used on one serial executor. Nothing is owned, and everything must outlive this object; it must
-// outlive the callbacks of the trainer.
+// Used on one serial executor. Owns nothing: everything passed in must outlive this object, and
+// this object must outlive the callbacks of the trainer.
 
 #ifndef SATRAP_NN_WORKER_RANK_RANK_CUTS_H_
 #define SATRAP_NN_WORKER_RANK_RANK_CUTS_H_

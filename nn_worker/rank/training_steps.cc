@@ -12,8 +12,9 @@
 namespace satrap {
 namespace {
 
-// While no data comes, a rank joins steps without a part at intervals that double with each such
-// step, up to 2^this times idle_step_ms: a quiet topic then costs a few steps a second.
+// While no data comes, a rank joins steps without a part, at intervals that double with each such
+// step. They double at most this many times, from idle_step_ms on: a quiet topic then costs a few
+// steps a second.
 constexpr int kMostIdleDoublings = 3;
 
 // An embedding row moves furthest in its first updates, where a stale gradient does the most harm.
@@ -171,14 +172,14 @@ void TrainingSteps::OnStepDone(StepResult result) {
       << "a clipped step without a part";
 
   // Every rank gets the same result, so all ranks count the step, decide what is due and notice
-  // that all are idle in the same way. CountStep changes the number of steps, but the push needs
-  // the number of this step.
+  // that all are idle in the same way. Keep the number of this step for the push, because CountStep
+  // changes the number that the record has.
   const uint64_t step = peers_.record->step();
   if (result.weight > 0) CountStep(result);
   if (peers_.failure->failed()) return;
   if (joined_.has_value()) EndJoinedPart(&result, step);
-  // This comes before OnAllIdle: a flag that came with the allreduce that found all ranks idle must
-  // be honoured now. Otherwise the ranks would begin another epoch first.
+  // This comes before OnAllIdle: the allreduce that found all ranks idle may also have brought this
+  // flag, which must be honoured now. Otherwise the ranks would begin another epoch first.
   if (result.stop) decided_.end = true;
   if (result.validation) decided_.evaluate = true;
   if (result.cut) peers_.cuts->OnDecided();
@@ -301,8 +302,9 @@ void TrainingSteps::OnAllIdle() {
   CHECK(pipeline_->empty());
   training_ = false;
   peers_.record->AddTrainingTime(executor_->NowUs() - training_since_us_);
-  // If a stop was decided at the last step of an epoch, this is that stop and not yet the end of
-  // the epoch: training resumes, finds no parts, and all ranks are idle again.
+  // If a stop was decided at the last step of an epoch, the ranks are idle because of that stop,
+  // not yet because the epoch has ended. Training then resumes, finds no parts, and all ranks are
+  // idle again.
   const bool stopped = decided_.evaluate || decided_.end || peers_.cuts->decided();
   Idle idle = std::exchange(decided_, Idle());
   idle.epoch_end = epoch_ended_ = !stopped;
@@ -313,8 +315,8 @@ void TrainingSteps::OnAllIdle() {
 void TrainingSteps::FillPosition(RunPosition* position) const {
   position->set_epoch(epoch_ended_ ? epoch_ + 1 : epoch_);
   if (pipeline_ == nullptr) {
-    // No epoch was begun in this generation, so the order continues where the last generation left
-    // off.
+    // No epoch was begun in this generation, so the order continues where the previous generation
+    // left off.
     *position->mutable_lanes() = options_.position.lanes();
     position->set_lane_turn(options_.position.lane_turn());
   } else if (!epoch_ended_) {

@@ -1,6 +1,6 @@
-// Reports the windows of a rank's scores, each made before the rank trained on the record: gauges
-// of the last window of each kind, and lines {"event":"window",...} of metrics.jsonl
-// (docs/formats.md).
+// Reports the windows of a rank's scores (score_windows.h); each score was made before the rank
+// trained on the record. A report consists of gauges of the last window of each kind, and of lines
+// {"event":"window",...} of metrics.jsonl (docs/formats.md).
 //
 // Thread-safe as `write_line` is.
 

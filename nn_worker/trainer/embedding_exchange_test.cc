@@ -204,7 +204,7 @@ TEST(EmbeddingExchangeTest, GivesTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-// The network's inputs and the answer's gradients, as they are computed on a backend.
+// What a backend computes for a part: the network's inputs, and the gradients for the answer.
 struct Exchanged {
   std::vector<float> inputs, gradients;
 };

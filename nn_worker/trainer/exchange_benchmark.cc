@@ -142,7 +142,7 @@ void BM_ReadGradients(benchmark::State& state) {
   PerSample(state);
 }
 
-// Wire dtype, threads.
+// The arguments: wire dtype, number of threads.
 BENCHMARK(BM_ReadPart)->ArgsProduct({{F32, BF16}, {1}})->Unit(benchmark::kMicrosecond);
 BENCHMARK(BM_WriteInputs)->ArgsProduct({{F32, BF16}, {1, 2}})->Unit(benchmark::kMicrosecond);
 BENCHMARK(BM_ReadGradients)->ArgsProduct({{F32, BF16}, {1, 2}})->Unit(benchmark::kMicrosecond);

@@ -58,8 +58,8 @@ struct NetworkTrainerOptions {
   // Called on the step's thread with a time for each step that has a part: the seconds from handing
   // its inputs to the backend until its gradients of embeddings are back. Null: not measured.
   std::function<void(double seconds)> on_device_step;
-  // Set to a text, for people, of what the step's thread does next. The text is never freed. May be
-  // null.
+  // The trainer sets this to a short text that tells people what the step's thread does next. The
+  // text is never freed. May be null.
   std::atomic<const char*>* activity = nullptr;
 };
 
@@ -70,7 +70,8 @@ class NetworkTrainer final : public StepTrainer {
   ~NetworkTrainer() override;
 
   // Takes all memory for parts up to the size of `largest`, for training or for scoring. Only for a
-  // device. Before the first Prepare; waits for the device. RESOURCE_EXHAUSTED.
+  // device. Call before the first Prepare. Waits for the device. RESOURCE_EXHAUSTED if there is not
+  // enough memory.
   absl::Status Reserve(const PartInput& largest);
 
   // Collective, blocking; before the first JoinStep. `model` is what rank 0 has read

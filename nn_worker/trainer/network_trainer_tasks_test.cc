@@ -94,7 +94,7 @@ TEST(NetworkTrainerTasksTest, TheTaskThatIsJudgedIsTheOneThatEvaluationNames) {
   const MetricValues values = ranks.Score(TasksBatch(0), {kTrainerBatch});
   EXPECT_TRUE(values.has_rmse());
   EXPECT_FALSE(values.has_auc());
-  // Scores that are no probabilities have no recent AUC.
+  // Scores that are not probabilities have no recent AUC.
   ranks.Step(0, TasksBatch(0), {kTrainerBatch});
   EXPECT_TRUE(std::isnan(ranks.trainer(0)->RecentAuc()));
 }

@@ -25,10 +25,10 @@ class TaskScores {
   // Adds the network's outputs for a task and a part, [samples, outputs].
   void Add(size_t task, std::vector<float> outputs, const LossTargets& targets);
 
-  // The scores of the last part, [samples, tasks]: with BCE the probability, with MSE and BPR the
-  // output as it is, with a candidate loss the score of the sample's own item, with
-  // SOFTMAX_CROSS_ENTROPY the most probable class, and the first of equally probable ones. NaN if
-  // an output of the task is NaN. REQUIRES: all tasks were added
+  // The scores of the last part, [samples, tasks]: with BCE the probability; with MSE and BPR the
+  // output as it is; with a candidate loss the score of the sample's own item; with
+  // SOFTMAX_CROSS_ENTROPY the most probable class, and the first of these if several are equally
+  // probable. NaN if an output of the task is NaN. REQUIRES: all tasks were added
   std::vector<double> Predictions() const;
 
   // Returns the metrics of all ranks' samples since the last Merge: the metrics of the judged task

@@ -27,8 +27,8 @@ struct WarmStartReport {
 };
 
 // Collective, blocking; before the first step. `model` is what rank 0 has read. Rank 0 sends it to
-// the other ranks, which may not see its disk; their `model` is ignored. If its cut vanishes
-// meanwhile, *model becomes the model that is taken instead (LoadOrLookAgain). Rank 0 uses
+// the other ranks, which may not see its disk; their `model` is ignored. If the model's cut
+// vanishes meanwhile, *model becomes the model that is taken instead (LoadOrLookAgain). Rank 0 uses
 // `embedding_ps` to make the embedding PSs load their tables; it is null on the other ranks.
 // FAILED_PRECONDITION if nothing of the model is taken, or what is taken has another shape;
 // INVALID_ARGUMENT for a pattern that matches nothing.

@@ -32,7 +32,8 @@ struct Flags {
   }
 };
 
-// The former rule keeps, besides the weight, one sum of all penalties: owed and paid.
+// The former rule keeps, besides the weight, the sum of all penalties that the row has ever owed,
+// and the sum of those that it has paid.
 template <typename T>
 struct OneSum {
   T value;

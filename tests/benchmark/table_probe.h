@@ -28,7 +28,7 @@ class TableProbe {
   // Copies the values of `keys` to `values`, [keys.size(), kDim]. `ahead`: the number of keys
   // between a prefetch and its use. REQUIRES: all keys are present; 0 < ahead <= 64
   void Lookup(absl::Span<const uint64_t> keys, size_t ahead, float* values) const;
-  // One Adagrad step per key, with the same arithmetic as in the table. Otherwise as Lookup.
+  // One Adagrad step per key, with the same arithmetic as in the table. Otherwise like Lookup.
   void Update(absl::Span<const uint64_t> keys, size_t ahead, const float* gradients,
               float learning_rate);
 

@@ -136,11 +136,11 @@ TEST_F(StopTest, TheKeysOfCtrlCPressedTwiceEndTheRunAtOnce) {
   EXPECT_TRUE(NobodyIsLeft());
 }
 
-// The key reaches the benchmark's process and the process of its training. The benchmark then also
-// sends the signal to the training.
+// Ctrl-C on the terminal reaches the benchmark's process and the process of its training. The
+// benchmark then also sends the signal to the training.
 TEST_F(StopTest, CtrlCStopsABenchmarkOfCutsAndTheTrainingThatRunsForIt) {
-  // The benchmark chooses the run's folder below its working folder. The link's name is in the
-  // command line of both processes.
+  // Both processes have the name of this link in their command lines, by which the test finds them.
+  // The benchmark chooses the run's folder itself, below its working folder.
   fs::create_directory_symlink(fs::current_path(), Path("install"));
   const Terminal terminal;
   const Command bench = StartProgram(terminal.Run(
@@ -163,7 +163,7 @@ TEST_F(StopTest, CtrlCStopsABenchmarkOfCutsAndTheTrainingThatRunsForIt) {
   EXPECT_TRUE(WaitUntilOver(run_dir, 0));
   EXPECT_TRUE(WaitUntilGone(Path("install"), 0));
   EXPECT_FALSE(fs::exists(sockets));
-  // The run that the benchmark has named stays, with its last cut. It is the only one.
+  // The run that the benchmark has named stays, with its last cut. No other run is left.
   for (const auto& entry : fs::directory_iterator(Path("runs"))) {
     EXPECT_TRUE(entry.is_symlink() || entry.path() == run_dir) << entry.path();
   }

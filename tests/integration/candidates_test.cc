@@ -1,5 +1,6 @@
-// Whole runs of losses with candidates: the list is counted or read, draws do not depend on the
-// number of NN workers in SYNC, a restart draws the same candidates, and every loss learns.
+// Whole runs with losses that use candidates. They test that the list is counted or read, that
+// draws do not depend on the number of NN workers in SYNC, that a restart draws the same
+// candidates, and that every loss learns.
 
 #include <filesystem>
 #include <string>
@@ -146,8 +147,8 @@ TEST_F(CandidatesTest, EveryLossLearnsInBothModes) {
   };
   const Case cases[] = {
       {"sampled", kSampled, {}},
-      // A score tends to the log of a probability: log(.2) for each of a user's 5 items. None is
-      // below -5.
+      // With NCE a score tends to the log of a probability, which is log(.2) for each of a user's 5
+      // items. No score is below -5.
       {"nce", kSampled, {"model.tasks[0].loss=NCE"}, .5},
       {"hybrid", kSampled, {"mode=HYBRID", "reproducible=false", "nn_worker.replicas=2"}},
       {"in_batch", kInBatch, {}},

@@ -31,8 +31,8 @@ struct CommandEnd {
   double seconds = 0;  // that WaitFor took
 };
 
-// kill() of one process. REQUIRES: pid > 0, because a search that finds nothing may return 0 or -1,
-// which mean a group and all processes
+// Calls kill() for one process. REQUIRES: pid > 0. A search that finds nothing may return 0 or -1,
+// and kill() would send the signal to a process group or to all processes.
 int SendSignal(pid_t pid, int signal);
 
 class RunFixture : public ::testing::Test {
@@ -63,8 +63,8 @@ class RunFixture : public ::testing::Test {
   static std::vector<pid_t> ProcessesWith(const std::string& text);
   // Waits until no process whose command line contains `text` is left; false after `timeout_s`.
   static bool WaitUntilGone(const std::string& text, double timeout_s);
-  // The processes of roles that the launcher of the run in `run_dir` has started: those whose
-  // output goes into the run's logs, because their command lines do not name the run.
+  // The processes of roles that the launcher of the run in `run_dir` has started. They are found by
+  // their output, which goes into the run's logs: their command lines do not name the run.
   static std::vector<pid_t> RoleProcesses(const std::string& run_dir);
   // The process of a role, such as "nn_worker" 1; 0 if there is none at this moment.
   static pid_t RoleProcess(const std::string& run_dir, const std::string& role, int index);

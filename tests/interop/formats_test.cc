@@ -29,7 +29,7 @@ std::string KeyLine(const std::string& question) {
   return line.str();
 }
 
-// As KeyLine, for "shuffle SEED EPOCH SPLIT BLOCK ROWS".
+// Like KeyLine, for "shuffle SEED EPOCH SPLIT BLOCK ROWS".
 std::string ShuffleLine(const std::string& question) {
   std::istringstream in(question);
   std::string word;

@@ -48,7 +48,7 @@ class KafkaBroker {
   // Makes a topic, and returns when the broker can use it.
   void MakeTopic(const std::string& topic, int partitions,
                  const std::map<std::string, std::string>& settings = {});
-  // As MakeTopic, with a name that no other test uses. Returns the name.
+  // Like MakeTopic, with a name that no other test uses. Returns the name.
   std::string NewTopic(int partitions, const std::map<std::string, std::string>& settings = {});
   KafkaAdmin& admin() { return *admin_; }
   // Writes messages to one partition, one after another, and waits for the broker.

@@ -1,5 +1,5 @@
 // Whole runs whose topic is deleted and made again, while they are stopped or while they read it,
-// and runs that have lost the records by which they would notice (docs/kafka.md, "What is
+// and runs that have lost the records by which they would notice this (docs/kafka.md, "What is
 // promised").
 
 #include <cstdint>

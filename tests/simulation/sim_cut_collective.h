@@ -39,7 +39,7 @@ class SimCutCollective {
                    std::function<void(std::string)> violated);
 
   void Plan(int rank, Planner planner);
-  // As StepTrainer::AwaitCut.
+  // Like StepTrainer::AwaitCut.
   void Await(int rank, absl::AnyInvocable<void(absl::StatusOr<bool>)> done);
   // Whether a cut that ranks wait for has begun and not ended.
   bool is_awaited() const;

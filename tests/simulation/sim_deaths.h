@@ -36,8 +36,9 @@ struct LifeEnd {
   };
   How how = kDeath;
   int64_t after_events = 0;  // of the life; one that finishes before has no death
-  // 0: the victim dies between two events. Otherwise it dies in the middle of its code, instead of
-  // doing its at_act-th act from then on (SimProcess::KillAtAct).
+  // 0: the victim dies between two events. Otherwise it dies in the middle of its code: from that
+  // time on its acts are counted, and it dies instead of doing act number at_act
+  // (SimProcess::KillAtAct).
   int64_t at_act = 0;
   uint64_t victim = 0;          // of Life::processes, modulo their number
   int64_t nth_operation = 0;    // on the disk, from then on: the one that fails
@@ -69,9 +70,9 @@ struct DeathPlan {
   static DeathPlan Draw(uint64_t seed);
   // Draws the end of a life that ends although the plan has no end for it.
   static LifeEnd DrawEnd(uint64_t seed, uint64_t life);
-  // If another coordinator claims the generation of life `life` in the middle of that life's own
-  // claim: the number, from 1, of the disk operation before which it does so. 0: no other
-  // coordinator claims it.
+  // Another coordinator may claim the generation of life `life` in the middle of that life's own
+  // claim. Returns before which disk operation of the claim, counted from 1, it does so; 0 if it
+  // does not.
   int64_t RivalAt(int life) const;
   // Whether the run is resumed, as life `life`, with a job that cannot run.
   bool ResumesWithWrongJob(int life) const;

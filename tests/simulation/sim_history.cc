@@ -195,7 +195,7 @@ void History::CheckLeftOut(const CutEntry& cut, const std::vector<RunLogEntry>& 
   }
   const bool is_newest = newest != nullptr && newest->cut() == cut.cut();
   const bool is_needed = is_newest || start == cut.cut();
-  // A loss of power may have brought the folder of a removed cut back, of which nobody knew.
+  // After a loss of power the folder of a removed cut may have come back without anybody knowing.
   if (!is_needed && (power_was_lost_ || !is_there_(cut.cut()))) {
     left_out_.insert(cut.cut());
     return;
@@ -260,7 +260,7 @@ void History::CheckJob(const GenerationEntry& entry) {
   if (entry.has_job()) jobs_[entry.generation()] = entry.job();
   const bool is_changed = entry.began() == BEGAN_RESUME || entry.began() == BEGAN_SCALE_ANNOUNCED;
   if (generation_ == 0 || is_changed || !entry.has_job()) return;
-  // Only for the last generation that ran, a compacted log records that it ran.
+  // A compacted log records which generation ran last, but not which earlier ones ran.
   if (dropped_ && is_kept_) return;
   const auto expected = jobs_.find(dropped_ ? ran_ : generation_);
   if (expected == jobs_.end() || IsSame(expected->second, entry.job())) return;

@@ -25,8 +25,8 @@ constexpr int64_t kMaxEvents = 4000000;
 constexpr uint64_t kRunId = 0x5a7a95a7a95a7a95;
 constexpr char kRunDir[] = "/run";
 // A run in which a process dies after every step may have as many lives as it has steps, so only
-// lives without progress count. Without poison a world has a few ends; with poison max_restarts is
-// at most 4.
+// lives without progress count. Without poison, only a few lives of a world end early; with poison,
+// max_restarts is at most 4.
 constexpr int kMostLivesWithoutProgress = 20;
 
 class World {
@@ -152,8 +152,8 @@ class World {
         committed_step_ = entry.cut().step();
         lives_without_progress_ = 0;
       }
-      // The count begins anew when the run is resumed, because a person has looked at it, and when
-      // a job that could not begin is dropped, because that loses no work.
+      // The count begins anew in two cases: when the run is resumed, because a person has looked at
+      // the run, and when a job that could not begin is dropped, because that loses no work.
       const bool is_resumed = entry.generation().began() == BEGAN_RESUME;
       if (entry.has_cut() || is_resumed || entry.has_dropped()) without_cut = 0;
       if (entry.has_generation()) ++without_cut;
@@ -367,7 +367,7 @@ class World {
         return;
       case LifeEnd::kOtherLauncher:
         end_->all_at_once = false;
-        // There may be two complete generations beside each other, as after a network was divided.
+        // Two complete generations may run at the same time, as when a network has been divided.
         end_->nobody_dies = end.seed % 4 != 0;
         return EndLife(/*resume=*/false);
       case LifeEnd::kFailedWrite:
@@ -400,8 +400,8 @@ class World {
       case Exit::kDone:
         return history_.finished() ? EndLife(false) : EndLife(/*resume=*/true);  // it has stopped
       case Exit::kStartAgain:
-        // Later lives meet messages and processes of earlier lives, which may end them. The first
-        // life meets only faults of the network, and these must never end a generation.
+        // Messages and processes of earlier lives may end a later life. The first life meets only
+        // faults of the network, and these must never end a generation.
         if (!is_excused_ && CanBegin(job_) && lives_.size() == 1 && deaths_.kill_points.empty()) {
           Violate(absl::StrCat("life 1 is over without a cause: ", exited.why));
         }
@@ -447,7 +447,8 @@ class World {
     result_.stopped_early = life().results()[0].stopped_early();
     result_.stopped_by_wish = training.stop_step().has_value();
     result_.restored = training.restored();
-    // This counts over all lives, because a life begins with the samples that its cut has seen.
+    // Counts the samples of all lives, because a life begins with the samples that its cut has
+    // seen.
     for (const auto& [pass, seen] : training.seen()) {
       if (pass.first != TRAIN_STREAM) continue;
       for (const auto& [id, times] : seen) result_.trained_samples += times;

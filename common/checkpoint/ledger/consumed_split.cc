@@ -44,8 +44,8 @@ absl::optional<LastMessage> LastMessageOf(const ProvenanceRange& range) {
   return LastMessage{range.last_offset(), range.last_hash()};
 }
 
-// Compaction may have removed the message that was last when the block was read before, so the one
-// with the highest offset counts.
+// Keeps the one of the two messages that has the higher offset: compaction may have removed the
+// message that was the block's last one when the block was read before.
 void Keep(const absl::optional<LastMessage>& seen, absl::optional<LastMessage>* kept) {
   if (seen.has_value() && (!kept->has_value() || seen->offset > (*kept)->offset)) *kept = seen;
 }
@@ -385,7 +385,7 @@ absl::Status ConsumedSplit::ReadBlock(const BlockLedger& state) {
     return absl::DataLossError("has a block without ranges or with half a range");
   }
   if (state.lines_size() != 0 && state.lines_size() != places) {
-    return absl::DataLossError("has lines for some of its slots");
+    return absl::DataLossError("has a number of lines that differs from that of its positions");
   }
   ProvenanceRange range;
   range.set_block(state.block());
@@ -438,8 +438,9 @@ absl::Status ConsumedSplit::CheckRows() const {
 
 absl::StatusOr<ConsumedSplit> ConsumedSplit::FromState(const SplitLedger& state) {
   ConsumedSplit split;
-  // Distinguishes a topic partition from a file even if only whole blocks are left: a partition's
-  // blocks with records have a last message, and every whole block of a file has a record.
+  // Distinguishes a topic partition from a file even if only whole blocks are left. Then a
+  // partition either has a last message, because a block with records has one, or it has no
+  // records; but every whole block of a file has a record.
   split.is_topic_ = state.has_first_offset() || state.has_last_offset() ||
                     (state.blocks_size() > 0 && state.blocks(0).has_block_end()) ||
                     (state.rows() == 0 && state.done_blocks_size() > 0);

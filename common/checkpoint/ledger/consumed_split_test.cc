@@ -32,8 +32,8 @@ ProvenanceRange EndAfter(uint64_t rows) {
   range.set_split_rows(rows);
   return range;
 }
-// A range of the block with offsets [block, end): its places from `from` to before `to`, each a
-// slot and a line.
+// A range of the block with offsets [block, end). It begins at the place `from` and ends before the
+// place `to`. A place is a pair of a slot and a line.
 ProvenanceRange Messages(uint64_t block, uint64_t end, std::pair<uint32_t, uint32_t> from,
                          std::pair<uint32_t, uint32_t> to) {
   ProvenanceRange range;

@@ -16,7 +16,8 @@ namespace satrap {
 
 // Trains a job in a child process, as `satrap train JOB` with these overrides would, in the folder
 // `run_dir`. The child prints to this process's stdout and stderr. ABORTED if the training does not
-// finish; other errors as RunInChild (child_run.h). After an error no process of the run is left.
+// finish; other errors are those of RunInChild (child_run.h). After an error no process of the run
+// is left.
 absl::StatusOr<RunResult> TrainUndisturbed(const std::string& install_dir, const std::string& job,
                                            const std::vector<std::string>& sets,
                                            const std::string& run_dir);

@@ -1,9 +1,9 @@
 // Kills processes of a run at random moments, whether it is starting, loading, training, taking a
 // cut or already failing.
 //
-// It works from a thread of its own and finds the processes by the log files that they write to, so
-// it needs neither a coordinator that answers nor the launcher, which is for the main thread alone.
-// Linux only (/proc).
+// It works from a thread of its own and finds the processes by the log files that they write to. So
+// it does not need a coordinator that answers. Nor does it need the launcher, which is for the main
+// thread alone. Linux only (/proc).
 //
 // Thread-compatible. The destructor calls Stop.
 

@@ -23,7 +23,7 @@ absl::StatusOr<std::string> CheckLedger(const std::string& run_dir);
 
 // Checks the rows of the table kTallyTable in the run's last cut: there must be exactly one row for
 // each record of the synthetic log (records are numbered from 0), and its value must be the number
-// of epochs. FAILED_PRECONDITION if the job has no such table or reads other data; otherwise as
+// of epochs. FAILED_PRECONDITION if the job has no such table or reads other data. Otherwise like
 // CheckLedger. DATA_LOSS names the first wrong records and their counts.
 absl::StatusOr<std::string> CheckTally(const std::string& run_dir);
 

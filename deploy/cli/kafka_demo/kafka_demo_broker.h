@@ -37,11 +37,11 @@ class KafkaDemoBroker {
 
   const std::string& address() const { return address_; }  // HOST:PORT
 
-  // Makes a topic. Retries for a minute while the broker is starting. Errors as Start, and as
-  // `satrap topics` reports them.
+  // Makes a topic. Retries for a minute while the broker is starting. Errors are those of Start and
+  // of `satrap topics`.
   absl::Status MakeTopic(const std::string& topic, int partitions);
   // Both run `satrap produce ARGS --brokers ...`. Produce waits until it ends; StartProducing
-  // leaves it in the background. Errors as Start.
+  // leaves it in the background. Errors are those of Start.
   absl::Status Produce(const std::vector<std::string>& args);
   absl::Status StartProducing(const std::vector<std::string>& args);
 

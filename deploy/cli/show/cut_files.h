@@ -21,7 +21,7 @@ namespace satrap {
 // A table of the cuts in RUN/checkpoints, the oldest first: name, generation, step, bytes, age at
 // `now_unix_ms`, marks (best, latest, last); then the folders that no entry of the log commits. A
 // cut that is damaged, or missing although it should exist, is marked with what is wrong
-// (cut_check.h). DATA_LOSS as RunLog::Open.
+// (cut_check.h). DATA_LOSS as RunLog::Open returns it.
 absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_unix_ms);
 
 // Describes the contents of a cut; every line ends with a line feed. With `job`, if it is not null,
@@ -29,12 +29,12 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
 std::string DescribeCut(const std::string& folder, const CheckpointManifest& manifest,
                         const JobConfig* job);
 
-// Reads every file that the manifest of the cut in `folder` names, and pins the cut meanwhile.
-// Returns a line with the number of files and bytes. NOT_FOUND if there is no manifest, or the cut
-// disappears meanwhile. DATA_LOSS with a line for each file that is missing or does not have the
-// size and checksum that it was written with, and with a line if the cut is not the one that `log`,
-// if given, commits under the folder's name. FAILED_PRECONDITION if the log commits no cut of that
-// name.
+// Reads every file that the manifest of the cut in `folder` names. The cut is pinned during that
+// time. Returns a line with the number of files and bytes. NOT_FOUND if there is no manifest, or if
+// the cut disappears meanwhile. DATA_LOSS with a line for each file that is missing or does not
+// have the size and checksum with which it was written. If `log` is given and commits another cut
+// under the folder's name, this has a line, too. FAILED_PRECONDITION if the log commits no cut of
+// that name.
 absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* file_system,
                                       const RunLog* log = nullptr);
 

@@ -44,10 +44,10 @@ class CutFolders {
   // Removes old committed cuts. Keeps the newest `keep` cuts and the best cuts that they record,
   // because a run that continues from one of them is tested with its best cut. If one of them
   // cannot be read, removes nothing. A cut that another command has pinned
-  // (common/checkpoint/cut_pin.h) stays until a later call. When kCallsUntilPinIsTold calls in a
-  // row have found a cut pinned, and again after as many more, the status is UNAVAILABLE and names
-  // the cut and who pins it; the other cuts are removed nevertheless. Calls `begins`, unless null,
-  // with the name of each cut before removing it.
+  // (common/checkpoint/cut_pin.h) stays until a later call. Each time that kCallsUntilPinIsTold
+  // further calls in a row have found a cut pinned, the status is UNAVAILABLE and names the cut and
+  // who pins it; the other cuts are removed nevertheless. Calls `begins`, unless null, with the
+  // name of each cut before removing it.
   static constexpr int kCallsUntilPinIsTold = 10;
   absl::Status RemoveOld(const RunLog& log, int keep,
                          const std::function<void(const std::string& cut)>& begins = nullptr);

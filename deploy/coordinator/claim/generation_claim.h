@@ -76,7 +76,7 @@ struct ClaimedGeneration {
 // The job in the file `config`, which a launcher has written, with its run_dir made absolute. If
 // the run's log is empty, this is the run's job, and it is validated. Otherwise the run's job is in
 // the log, and it was valid for the build that began the run. INVALID_ARGUMENT, NOT_FOUND; other
-// errors as RunLog::Open.
+// errors are those of RunLog::Open.
 absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system);
 
 // Claims the next generation. If the run has finished (log.end() != null), claims none and returns

@@ -90,7 +90,8 @@ void RunTopics::Await(uint32_t loader, Done done) {
   waiting = std::move(done);
   if (deadline_us_.has_value()) return;
   double wait_seconds = 0;
-  // Wait for a broker only if the run has begun: in a new run its address is probably wrong.
+  // Wait for a broker only if the run has begun: in a new run, a broker that does not answer
+  // probably has a wrong address.
   if (!log_->topics().empty()) {
     for (const TopicInput& stream : TopicInputsOf(job_)) {
       wait_seconds = std::max(wait_seconds, stream.config.broker_wait_seconds());
@@ -246,7 +247,7 @@ void RunTopics::CommitOffsets() {
 }
 
 void RunTopics::TakeCommitted(const absl::Status& status) {
-  WarnOnce("the offsets of the consumer group stay behind, which only tools notice: ", status,
+  WarnOnce("the offsets of the consumer group lag behind, which only tools notice: ", status,
            &commit_trouble_);
   MutexLock lock(&mutex_);
   commits_ = false;

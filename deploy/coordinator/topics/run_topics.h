@@ -123,8 +123,8 @@ class RunTopics {
   absl::Status Follow(const RunPosition& position, const LedgerState& state);
   void CommitOffsets() REQUIRES(mutex_);
   void TakeCommitted(const absl::Status& status);
-  // Warns unless `status` has the code `*last`, that of the previous call. An OK status resets
-  // that.
+  // Warns about `status` unless its code is `*last`, the code in the previous call. An OK status
+  // resets `*last`.
   void WarnOnce(const char* what, const absl::Status& status, absl::StatusCode* last) const;
 
   const JobConfig job_;

@@ -90,8 +90,8 @@ absl::StatusOr<Offsets> AtTime(const std::string& text, const Found& found, cons
 }
 
 // Returns one start for each partition, and sets found->ranges. If the cluster must be asked for
-// the starts, that comes before the ranges: the group and the writers continue meanwhile, so a
-// start that was asked for later could lie after its range, which is an error.
+// the starts, it is asked for them before the ranges. The group and the writers continue meanwhile,
+// so a start that was asked for later could lie after its range, which is an error.
 absl::StatusOr<Offsets> FindStarts(Found* found, TopicSource* source) {
   const TopicInput& stream = found->stream;
   const KafkaStart& start = stream.config.start();
@@ -112,7 +112,8 @@ absl::StatusOr<Offsets> FindStarts(Found* found, TopicSource* source) {
   return offsets;
 }
 
-// The reason why the stream must not wait for messages that are not written yet; null if it may.
+// The reason why the stream must not wait for messages that are not written yet; null if it may
+// wait.
 const char* WhyNotWait(const JobConfig& job, const TopicInput& stream) {
   if (stream.stream != TRAIN_STREAM) {
     return "an evaluation reads all of its records and must not wait for any";
@@ -271,11 +272,11 @@ absl::StatusOr<ResolvedTopics> ResolveTopics(const JobConfig& job, const TopicIn
 absl::Status CheckTopics(const TopicInput& stream, const StreamTopics& known, TopicSource* source) {
   ASSIGN_OR_RETURN(const std::string id, source->ClusterId(stream.config));
   if (id != known.cluster_id()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the run reads topics of the Kafka cluster ", known.cluster_id(), ", and at ",
-                     absl::StrJoin(stream.config.brokers(), ","), " is the cluster ", id,
-                     ", whose offsets mean other messages. Name brokers of the run's cluster in ",
-                     stream.path, ".brokers, or begin a new run"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the run reads topics of the Kafka cluster ", known.cluster_id(), ", but the cluster at ",
+        absl::StrJoin(stream.config.brokers(), ","), " is ", id,
+        ", whose offsets mean other messages. Name brokers of the run's cluster in ", stream.path,
+        ".brokers, or begin a new run"));
   }
   ASSIGN_OR_RETURN(const std::vector<KafkaPartition> partitions, FindPartitions(stream, source));
   std::vector<KafkaPartition> gone;
@@ -286,7 +287,7 @@ absl::Status CheckTopics(const TopicInput& stream, const StreamTopics& known, To
   if (gone.empty()) return CheckDeadLetterTopic(stream, source);
   return absl::FailedPreconditionError(
       absl::StrCat("the run reads ", Names(gone), ", which the Kafka cluster ", id,
-                   " does not have any more, or the login may not read: begin a new run"));
+                   " no longer has, or which the login may not read: begin a new run"));
 }
 
 absl::StatusOr<StreamTopics> FindNewPartitions(const TopicInput& stream, const StreamTopics& known,

@@ -48,16 +48,18 @@ struct ResolvedTopics {
 // clock's: a time in the future has no offset yet. Writers may continue meanwhile: no message that
 // they add is skipped.
 //   OUT_OF_RANGE      a start that has expired, or lies after the partition's end
-//   INVALID_ARGUMENT  a list of offsets without exactly one for each partition; an end before its
-//                     start, or not yet written where reading must not wait; a time in the future;
-//                     fewer partitions of the train stream than lanes (mode SYNC)
-//   NOT_FOUND         the topic for dead letters does not exist; others as TopicSource
+//   INVALID_ARGUMENT  a list of offsets that does not have exactly one for each partition; an end
+//                     before its start; an end after what is written, if reading must not wait;
+//                     a time in the future; fewer partitions of the train stream than lanes
+//                     (mode SYNC)
+//   NOT_FOUND         the topic for dead letters does not exist
+// Other errors are those of TopicSource.
 absl::StatusOr<ResolvedTopics> ResolveTopics(const JobConfig& job, const TopicInput& stream,
                                              int64_t now_ms, TopicSource* source);
 
 // Checks that the cluster is the one from which `known` came, and still has its partitions and the
 // topic for dead letters. FAILED_PRECONDITION names both clusters, or the missing partitions;
-// NOT_FOUND names the topic for dead letters. Other errors as TopicSource.
+// NOT_FOUND names the topic for dead letters. Other errors are those of TopicSource.
 absl::Status CheckTopics(const TopicInput& stream, const StreamTopics& known, TopicSource* source);
 
 // The partitions that are not in `known`, starting at their first message; empty if there are none.

@@ -37,7 +37,7 @@ class TopicSource {
   virtual absl::StatusOr<std::vector<KafkaOffsetRange>> Ranges(
       const KafkaConfig& config, absl::Span<const KafkaPartition> partitions) = 0;
   // For each partition, the first offset whose message has a timestamp of at least `time_ms` (since
-  // 1970), or the latest offset if there is none. Otherwise as Ranges.
+  // 1970), or the latest offset if there is none. Otherwise like Ranges.
   virtual absl::StatusOr<std::vector<int64_t>> OffsetsAt(
       const KafkaConfig& config, absl::Span<const KafkaPartition> partitions, int64_t time_ms) = 0;
   // The offsets that config.group_id() has committed; absent for partitions without a commit.

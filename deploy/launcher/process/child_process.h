@@ -22,8 +22,8 @@ namespace satrap {
 
 class ChildProcess {
  public:
-  // Runs args[0] with `args`; stdout and stderr go to the file `log_path`, stdin is empty.
-  // Errors as FileError (common/file/file_error.h), naming the log or the program that cannot be
+  // Runs args[0] with `args`; stdout and stderr go to the file `log_path`, stdin is empty. Errors
+  // are those of FileError (common/file/file_error.h), naming the log or the program that cannot be
   // started. REQUIRES: the main thread; no gRPC has been used in this process yet
   static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& args,
                                             const std::string& log_path);
@@ -54,7 +54,7 @@ std::string DescribeExit(int wait_status);
 // last line; empty if there is none. Lines of earlier generations do not count. Reads at most the
 // last `max_bytes` of the log.
 std::string LastErrorOf(const std::string& log_path, size_t max_bytes = 65536);
-// As LastErrorOf, for the text of a log.
+// Like LastErrorOf, for the text of a log.
 std::string LastErrorIn(absl::string_view log);
 
 }  // namespace satrap

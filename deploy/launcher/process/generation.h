@@ -45,14 +45,15 @@ class Generation {
 
   // Writes into each log which generation begins, removes the endings that the previous processes
   // have written, and starts all processes. The coordinator is started first, and only it receives
-  // `coordinator_flags`. Errors as ProcessStarter; processes that were started before the error
-  // continue to run. FAILED_PRECONDITION, and nothing is started, if the job needs GPUs and the NN
-  // worker's program for them was not built. REQUIRES: no process of an earlier generation runs
+  // `coordinator_flags`. Errors are those of ProcessStarter; processes that were started before the
+  // error continue to run. FAILED_PRECONDITION, and nothing is started, if the job needs GPUs and
+  // the NN worker's program for them was not built. REQUIRES: no process of an earlier generation
+  // runs
   absl::Status Start(const JobConfig& job, uint64_t number,
                      const std::vector<std::string>& coordinator_flags);
-  // Records which processes have ended. Every few seconds also starts to cut logs that have become
-  // too long (log_cutter.h), without waiting for that. If the starter was lost, and with it all
-  // processes, replaces the starter: errors as ProcessStarter::Replace.
+  // Records which processes have ended. Every few seconds it also begins to shorten logs that have
+  // become too long (log_cutter.h), and does not wait until that is done. If the starter was lost,
+  // and with it all processes, replaces the starter: errors are those of ProcessStarter::Replace.
   absl::Status Reap();
   // Waits until each process except the coordinator has ended, or the time is over.
   absl::Status WaitForRoles(int64_t timeout_ms);

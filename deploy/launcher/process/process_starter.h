@@ -3,12 +3,12 @@
 // The launcher must start processes at any time while it uses gRPC. But gRPC has threads, and these
 // may hold locks during a fork, which the forked process would find locked for ever. So the starter
 // is forked before there are threads. It starts programs on request (child_process.h), reports how
-// they end, and passes signals on. It is connected by a socket pair, over which one message at a
-// time goes: a request, its answer, or the end of a program.
+// they end, and passes signals on. It is connected to the launcher by a socket pair. One message at
+// a time goes over it: a request, its answer, or the end of a program.
 //
 // If the launcher dies, so does the starter, and if the starter dies, so do its programs: the
 // kernel ensures both. After the starter has died, or has not answered within 10 s, every call
-// returns that error until Replace is called.
+// returns ABORTED until Replace is called.
 //
 // Not thread-safe; for the thread that forked it.
 
@@ -35,28 +35,30 @@ class ProcessStarter {
     int wait_status;  // waitpid's
   };
 
-  // Forks the starter. Errors as FileError. REQUIRES: called on the main thread, and no other
-  // thread exists
+  // Forks the starter. Errors are those of FileError. REQUIRES: called on the main thread, and no
+  // other thread exists
   static absl::StatusOr<std::unique_ptr<ProcessStarter>> Fork();
   // Kills the starter and every program that still runs.
   ~ProcessStarter();
   ProcessStarter(const ProcessStarter&) = delete;
   ProcessStarter& operator=(const ProcessStarter&) = delete;
 
-  // Runs args[0] with `args`; stdout and stderr are appended to the file `log_path`. Errors,
-  // including their marks of a shortage, as ChildProcess::Start; ABORTED if the starter is gone or
-  // silent.
+  // Runs args[0] with `args`; stdout and stderr are appended to the file `log_path`. Errors are
+  // those of ChildProcess::Start, with the same marks if something is short. ABORTED if the starter
+  // is gone or does not answer.
   absl::StatusOr<pid_t> Start(const std::vector<std::string>& args, const std::string& log_path);
-  // Sends `signal` to each of `pids` that has not ended. ABORTED as Start.
+  // Sends `signal` to each of `pids` that has not ended. ABORTED under the same conditions as
+  // Start.
   absl::Status Signal(const std::vector<pid_t>& pids, int signal);
   // The ends of programs since the last call, in order; empty if there are none. Never blocks.
-  // ABORTED as Start.
+  // ABORTED under the same conditions as Start.
   absl::StatusOr<std::vector<Exit>> TakeExits();
   // Call after ABORTED. Waits until the lost starter and everything that it had started are gone,
   // and forks another starter. TakeExits then reports for each of these programs that signal 9
   // ended it. DEADLINE_EXCEEDED if one of the processes still exists after `timeout_ms`; other
-  // errors as Fork. This process may have threads by now, which is safe: of all that another thread
-  // may have locked, the starter needs only the C library's heap, which handles forks itself.
+  // errors are those of Fork. This process may have threads by now, which is safe: of all that
+  // another thread may have locked, the starter needs only the C library's heap, which handles
+  // forks itself.
   absl::Status Replace(int64_t timeout_ms);
   // Readable when TakeExits has something to return.
   int fd() const { return fd_; }

@@ -10,8 +10,8 @@
 //                                    written by other code
 //   runs/latest -> deepfm-20260131-235959     the newest training
 //
-// This object holds the lock as long as it lives, and so do the processes that this one forks:
-// until they have ended, too, no other process can run the run. The destructor removes the sockets.
+// This object holds the lock as long as it lives, and so do the processes that this process forks.
+// No other process can run the run until they have ended, too. The destructor removes the sockets.
 // It also removes a job file that is still empty: the run never began, so the next run may use the
 // folder. Not thread-safe.
 
@@ -47,8 +47,8 @@ class RunFolder {
   // already, even one that is just starting: if two processes call this, only one gets the folder.
   static absl::StatusOr<std::unique_ptr<RunFolder>> CreateAt(const std::string& path);
 
-  // Checks that CreateAt could make a run at `path` now, without changing anything. Errors as
-  // CreateAt.
+  // Checks that CreateAt could make a run at `path` now, without changing anything. Errors are
+  // those of CreateAt.
   static absl::Status CheckFree(const std::string& path);
 
   // Opens the folder of a run that has begun, in order to continue it. FAILED_PRECONDITION if
@@ -80,21 +80,21 @@ class RunFolder {
 // Writes a whole file that a user has named. A regular or new file is written as a DurableFile
 // (common/file/durable_file.h). A link, a pipe or a device is not replaced but written to; a file
 // under /dev is not truncated, because /dev/stdout may be a regular file. If a pipe's reader has
-// ended, that is no error, provided that this process ignores SIGPIPE. Errors as FileError
-// (common/file/file_error.h).
+// ended, that is not an error, provided that this process ignores SIGPIPE. Errors are those of
+// FileError (common/file/file_error.h).
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 
-// As WriteFileAtomically, with the bytes that `source` passes to its sink. An error of `source` is
-// returned, and then a regular file stays as it was.
+// Like WriteFileAtomically, with the bytes that `source` passes to its sink. An error of `source`
+// is returned, and then a regular file stays as it was.
 using ByteSink = absl::FunctionRef<absl::Status(absl::string_view bytes)>;
 absl::Status WriteFileAtomically(const std::string& path,
                                  absl::FunctionRef<absl::Status(ByteSink)> source);
 
-// As WriteFileAtomically, with the content of the file `from`.
+// Like WriteFileAtomically, with the content of the file `from`.
 absl::Status CopyFileAtomically(const std::string& from, const std::string& path);
 
 // Checks, without changing anything, whether WriteFileAtomically could write `path` now: it is not
-// a folder, and its own folder exists and is writable. Errors as FileError.
+// a folder, and its own folder exists and is writable. Errors are those of FileError.
 absl::Status CheckWritable(const std::string& path);
 
 // The process that runs the run in `run_dir`, as "process N"; "another process" if its pid is not
@@ -106,7 +106,7 @@ std::string RunnerOf(const std::string& run_dir);
 bool WaitUntilReleased(const std::string& run_dir, int64_t timeout_ms);
 
 // The run folder that `run` names: a path, or the name of a folder under `runs_dir`; if `run` is
-// empty, the newest training there. NOT_FOUND says where the run was searched.
+// empty, the newest training there. NOT_FOUND says where the run was looked for.
 absl::StatusOr<std::string> FindRun(const std::string& run, const std::string& runs_dir);
 
 }  // namespace satrap

@@ -35,7 +35,7 @@ struct RunProgress {
   absl::optional<RunResult> result;  // set if the run has finished
 };
 
-// DATA_LOSS as RunLog::Open.
+// DATA_LOSS as RunLog::Open returns it.
 absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir);
 
 // Call after the processes of the next generation could not be started with `job`; `started` says
@@ -63,7 +63,7 @@ std::string ResumeText(const std::string& run_dir, const RunProgress& progress,
 
 inline constexpr char kNoWorkIsLost[] = "no work is lost";
 
-// Whether no work is lost, as LossText would say: training had ended with the newest cut.
+// Whether training had ended with the newest cut. LossText then says that no work is lost.
 bool LosesNoWork(const RunProgress& progress, const StatusAnswer& status);
 
 // How much work of a generation is lost because it died. `status` is its last status, and

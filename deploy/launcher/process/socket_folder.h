@@ -24,11 +24,12 @@ namespace satrap {
 class SocketFolder {
  public:
   // Makes a folder in `parent`, and the link `link` to it, which replaces an existing link. Errors
-  // as FileError (common/file/file_error.h).
+  // are those of FileError (common/file/file_error.h).
   static absl::StatusOr<std::unique_ptr<SocketFolder>> Make(const std::string& parent,
                                                             const std::string& link);
-  // As Make, in the temporary folder. Errors mention TMPDIR, which names that folder: as FileError
-  // if it is not a folder, or INVALID_ARGUMENT if its path is too long for sockets in it.
+  // Like Make, in the temporary folder. Errors mention TMPDIR, which names that folder. They are
+  // those of FileError if it is not a folder, and INVALID_ARGUMENT if its path is too long for
+  // sockets in it.
   static absl::StatusOr<std::unique_ptr<SocketFolder>> MakeInTemporaryFolder(
       const std::string& link);
   ~SocketFolder();

@@ -31,17 +31,17 @@ namespace satrap {
 
 class StopSignals {
  public:
-  // `now_ms` is the clock that measures the second above; it must not go backwards. REQUIRES:
-  // called on the main thread; no other thread has these signals unblocked
+  // `now_ms` is the clock for the limit of one second (see above); it must not go backwards.
+  // REQUIRES: called on the main thread; no other thread has these signals unblocked
   explicit StopSignals(std::function<int64_t()> now_ms = MonotonicMs);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // Returns the next signal that has come and counts; 0 if there is none. Never blocks.
+  // Returns the next signal that has come and that counts; 0 if there is none. Never blocks.
   int Take();
-  // Call if the destructor must not consume unread signals: as soon as they are unblocked, they
-  // have the effect that they would have had without this object.
+  // Call this if the destructor must not consume unread signals. They then have, as soon as they
+  // are unblocked, the effect that they would have had without this object.
   void LeaveUnread() { leave_unread_ = true; }
   // The first signal that Take has returned; 0 if it has returned none.
   int first() const { return first_; }

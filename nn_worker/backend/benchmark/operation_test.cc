@@ -52,7 +52,7 @@ TEST(BenchmarkOperationTest, BytesAreThoseOfTheTensors) {
   // each row.
   EXPECT_EQ(BytesOf("ScatterGradients", "26 of 16, and 1 for the linear part", DType::kF32),
             26 * 8 * 17 * 4 + (26 * 2 + 1) * 4 + 26 * 8 * 4 + 26 * 2 * 17 * 4);
-  // A target that is added to is also read.
+  // An operation that adds to a target also reads the target.
   EXPECT_EQ(BytesOf("Copy", "n x 416, adds", DType::kF32), 8 * 416 * 4 * 3);
 }
 
@@ -76,7 +76,7 @@ TEST(BenchmarkOperationTest, TheStepThatIsMeasuredApplies) {
 TEST(BenchmarkOperationTest, WhatIsWrittenIsFiniteWhereItIsF32) {
   for (const BenchmarkOperation& operation : BenchmarkOperations()) {
     // Products are tested elsewhere, and kBf16 operations have no F32 form. Each operation runs
-    // only once, because gradients that are added to grow.
+    // only once, because a gradient that an operation adds to would grow with each run.
     if (operation.types == OperationTypes::kProducts) continue;
     if (operation.types == OperationTypes::kBf16) continue;
     const Prepared prepared(operation.name, operation.what, DType::kF32);

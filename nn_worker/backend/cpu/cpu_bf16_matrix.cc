@@ -94,12 +94,13 @@ struct CpuBf16Matrix::Rep {
   const Made& RowsOf(const char* what, const Tensor& a, const RightFactor& b, const Tensor& c);
   // The gradient of the weights for `count` columns of x.
   const Made& WeightsOf(const Tensor& x, int64_t count, const Tensor& dz, const Tensor& dw);
-  // Makes the product in the first of the two ways that has no objection. A callback makes it in
+  // Makes the product in the first of the two ways that is not refused. Each callback makes it in
   // one of the ways and returns the name of the implementation.
   template <typename InnerProduct, typename Matmul>
   Made FirstTaken(const std::string& what, const std::string& shape, InnerProduct inner_product,
                   Matmul matmul);
-  // Why a way is refused; empty if it is not refused.
+  // Tries to make the product by `make`. Returns why this way is refused; empty if it is not
+  // refused.
   template <typename Make>
   std::string Objection(OneDnnWay way, Make make, Made* made, std::string* name);
   std::string MakeInnerProduct(const Tensor& a, const RightFactor& b, const Tensor& c, Made* made);
@@ -293,7 +294,7 @@ void CpuBf16Matrix::Rep::Multiply(const char* what, const Tensor& a, const Right
 }
 
 bool CpuBf16Matrix::IsSupported() {
-  // oneDNN's numbers of instruction sets are bit masks: a larger set includes the bits of a smaller
+  // oneDNN numbers its instruction sets by bit masks: a larger set includes the bits of a smaller
   // one.
   const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
   const auto least = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);

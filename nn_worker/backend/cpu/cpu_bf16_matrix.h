@@ -34,8 +34,8 @@ class CpuBf16Matrix {
   explicit CpuBf16Matrix(ForkJoinPool* pool, OneDnnHooks hooks = {});
   ~CpuBf16Matrix();
 
-  // In the functions below x, w and dz are BF16 with any stride, results are F32, dw without gaps.
-  // All sizes but n, the rows of x, dz and y, are at least 1.
+  // In the functions below x, w and dz are BF16 with any stride; results are F32, and dw has no
+  // gaps. n is the number of rows of x, dz and y and may be 0. All other sizes are at least 1.
   //
   // Whether oneDNN has more than a reference implementation for the product. The first call for a
   // shape makes the product. The product itself REQUIRES that the answer was true

@@ -24,8 +24,8 @@ namespace {
 // and written, stay in the L2 cache of a core.
 constexpr int64_t kBlockRows = 64;
 
-// These structs say how an operation uses an argument. Widened() returns what is passed to the
-// inner backend instead; all other arguments are passed unchanged.
+// These structs say how an operation uses an argument. For an argument in such a struct, the inner
+// backend gets what Widened() returns; all other arguments are passed unchanged.
 struct In {
   const Tensor& tensor;
 };

@@ -47,8 +47,8 @@ OneDnnHooks Faked(int refused) {
   return hooks;
 }
 
-// The BF16 products that this CPU has, whether or not they are its fastest, and each way to compute
-// them.
+// A way in which this CPU can compute BF16 products, whether or not it is the fastest. Bf16Ways
+// returns all of them.
 struct Bf16Way {
   HalfProducts products;
   OneDnnHooks hooks;
@@ -258,7 +258,7 @@ TEST(CpuHalfBackendTest, GathersTheRowsOfF32Rounded) {
     };
     feature.ids = uints(ids[f]);
     if (f == 1) feature.offsets = uints(offsets);
-    // Columns 1 to 4 of a row. The segment of the second feature lies in front of that of the
+    // Reads columns 1 to 4 of a row. The values of the second feature lie in front of those of the
     // first.
     feature.segments = {{1, 4, all.Columns(f == 0 ? 4 : 0, 4)}};
   }
@@ -335,7 +335,7 @@ TEST(CpuHalfBackendTest, ScattersTheGradientsOfAllSamples) {
       feature.weights = made(DType::kF32, 1, static_cast<int64_t>(weights.size()));
       CopyIn(backend.get(), weights, feature.weights);
     }
-    // Columns 1 to 3 of a row.
+    // Reads columns 1 to 3 of a row.
     feature.segments = {{1, kWidth, made(DType::kBF16, samples, max_length * kWidth)}};
     CopyIn(backend.get(), gradients, feature.segments[0].values);
     features.push_back(std::move(feature));
@@ -347,7 +347,7 @@ TEST(CpuHalfBackendTest, ScattersTheGradientsOfAllSamples) {
   for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(got[i], wanted[i], 1e-3) << i;
 }
 
-// The rows were pooled elsewhere, so sample i has row i. This must hold in every block.
+// The rows were pooled elsewhere, so the row of sample i is row i, in every block.
 TEST(CpuHalfBackendTest, GradientsOfPooledRowsAreTheRowsOfTheirSamples) {
   constexpr int64_t kSamples = 600, kDim = 2;
   const auto backend = NewCpuHalfBackend(2);

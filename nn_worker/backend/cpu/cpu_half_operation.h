@@ -88,7 +88,7 @@ class HalfOperation {
 
   Tensor Operand(const Tensor& tensor, Use use);
   std::vector<Tensor> Operands(absl::Span<const Tensor> tensors, absl::Span<const Use> uses);
-  // The copy of `half`, if one for writing exists already; else empty.
+  // The copy of `half` that was made for writing; empty if there is none yet.
   Tensor FindWritten(const Tensor& half) const;
   Tensor NewOperand(const Tensor& half, Use use);
 

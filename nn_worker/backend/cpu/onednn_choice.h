@@ -36,7 +36,7 @@ struct OneDnnHooks {
   std::function<void(const ProductChoice&)> on_choice;
 };
 
-// `hooks`, changed so that on_choice reports `next` as the choice where oneDNN's ways are all
+// `hooks`, changed so that on_choice reports `next` as the choice wherever all of oneDNN's ways are
 // refused.
 OneDnnHooks WithNextWay(OneDnnHooks hooks, std::string next);
 

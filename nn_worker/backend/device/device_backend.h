@@ -3,8 +3,8 @@
 // same for both.
 //
 // F16 and BF16 may replace F32 wherever CpuHalfBackend takes them (cpu_half_backend.h): kernels
-// load them as f32, compute in f32 and round what they store, once. The host accesses the memory
-// only by copies: HostView and DeviceView return null.
+// load them as f32, compute in f32, and round each result once, when they store it. The host
+// accesses the memory only by copies: HostView and DeviceView return null.
 //
 // Thread-compatible, as every Backend.
 

@@ -88,8 +88,9 @@ TEST(DeviceBackendTest, AWaitEndsAtItsDeadlineOrWhenItIsAborted) {
       absl::IsCancelled(AwaitEvent(backend.get(), event.get(), 60000, [] { return true; })));
 }
 
-// No copy is waited for. Together the copies do not fit into the first ring of pinned memory, and
-// some alone are larger than the ring. If the ring were overwritten too early, values would differ.
+// The test waits for no copy. Together the copies do not fit into the first ring of pinned memory,
+// and some alone are larger than the ring. If the ring were overwritten too early, values would
+// differ.
 TEST(DeviceBackendTest, CopiesOfAnySizeKeepTheirValues) {
   const auto backend = NewHostDeviceBackend({});
   constexpr int64_t kSizes[] = {1, 100000, 17, 700000, 3, 250000, 250000, 60000};

@@ -149,8 +149,7 @@ void AddPieces(const DotGradient& gradient, int64_t dim, std::vector<DotGradPiec
       factors->push_back(factor);
     }
     const size_t count = factors->size() - first;
-    // Without a term, a gradient that is assigned becomes 0, and one that is added to stays as it
-    // is.
+    // A gradient without terms becomes 0, unless `add` is set: then it stays as it is.
     if (count == 0 && gradient.add) continue;
     pieces->push_back({ValuesOf(gradient.dx), static_cast<int32_t>(*begin),
                        static_cast<int32_t>(*end - *begin), static_cast<int32_t>(first),

@@ -21,7 +21,7 @@ class PlannedLinear final : public PreparedLinear {
   std::unique_ptr<ProductPlan> forward, input_gradient, weight_gradient;
   bool forward_is_whole = false;  // it ends with bias and activation
   void* mask = nullptr;           // of this layer's ReLU, written by `forward`
-  // The ReLU has been applied to the gradient of y already when this layer receives it.
+  // Whether the gradient of y has already passed through the ReLU when this layer receives it.
   bool gradient_passed_relu = false;
   void* input_mask = nullptr;  // read by `input_gradient`
   bool sums_columns = false;   // `weight_gradient` makes the bias gradient, too

@@ -3,13 +3,13 @@
 // (nn_worker/products/products.h). Kernels before or after the product do what the plan does not
 // include: bias and activation, the activation's gradient, the bias gradient.
 //
-//   forward           asks for bias and ReLU within the product; in 16 bits without them, sums are
-//                     written to f32 scratch memory, so that the result is rounded once
+//   forward           asks for bias and ReLU within the product. In 16 bits, if they are refused,
+//                     sums are written to f32 scratch memory, so that the result is rounded once
 //   input gradient    asks for the previous layer's ReLU, if that layer's product writes the mask
 //   weight gradient   asks for the bias gradient
 //
-// The library may grant or refuse each of these separately, and our own kernel includes none. A
-// plan works for all numbers of samples.
+// The library may grant or refuse each of these requests separately. Our own kernel grants none of
+// them. A plan works for all numbers of samples.
 //
 // Thread-compatible.
 

@@ -80,8 +80,8 @@ class DeviceTransfers {
   }
   // Lists of the network's operations, which are the same in every step.
   DeviceTables* tables() { return &tables_; }
-  // Lists of the exchange with embedding rows. They differ from part to part. If they shared memory
-  // with the network's lists, they would displace them.
+  // Lists of the exchange with embedding rows. They differ from part to part. If both kinds of
+  // lists were kept in the same memory, these would displace the network's.
   DeviceTables* part_tables() { return &part_tables_; }
 
   // As in device_memory.h.

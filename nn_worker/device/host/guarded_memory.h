@@ -1,7 +1,8 @@
 // The "device" memory of the host's device: a separate range of addresses, closed to every access.
 // A copy opens its allocation by Open. A kernel opens an allocation by its first access, which
-// faults (fault_report.h). The arguments of a kernel do not show which allocations it will access,
-// and opening and closing all of them took nine tenths of the time of tests.
+// faults (fault_report.h). The reason is that the arguments of a kernel do not show which
+// allocations it will access, and opening and closing all allocations took nine tenths of the time
+// of tests.
 //
 // An allocation is surrounded by pages that stay closed. It ends where a page ends, except for up
 // to 63 bytes by which its size is rounded up. These bytes, and the 64 bytes in front of the

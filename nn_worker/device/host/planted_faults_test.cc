@@ -1,6 +1,6 @@
-// Tests kernels with one fault each. A card would not report these faults, or reports only wrong
-// numbers. Here most end in a message that names the kernel, block, thread and line. Faults that
-// depend on the order of warps give a wrong result in at least one of the orders.
+// Tests kernels with one fault each. On a card these faults would go unnoticed, or would only give
+// wrong numbers. Here most end in a message that names the kernel, block, thread and line. Faults
+// that depend on the order of warps give a wrong result in at least one of the orders.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -37,7 +37,8 @@ SATRAP_KERNEL void UnderrunKernel(float* y) { y[-static_cast<int64_t>(ThreadInde
 SATRAP_KERNEL void ReadKernel(float* y, int64_t at) { y[0] = y[at]; }
 
 TEST(PlantedFaultDeathTest, OverrunOfDeviceMemory) {
-  // This writes into the closed page after the allocation, and the message names the thread.
+  // This writes into the page after the allocation, which is closed to all accesses. The message
+  // names the thread.
   EXPECT_DEATH(RunKernel<OverrunKernel>({2}, {16}, 16, 17),
                "kernels_stay_within_device_memory .*kernel OverrunKernel, block \\(1, 0, 0\\), "
                "thread \\(0, 0, 0\\) wrote 0 bytes past the end of an allocation of 64 bytes");

@@ -1,5 +1,5 @@
-// Divides the elements of matrices among the threads of a kernel, in groups of N neighbours in a
-// row, which a thread loads and stores in one access. For kernel sources.
+// Divides the elements of matrices among the threads of a kernel. A thread handles groups of N
+// neighbouring elements of a row, and loads or stores each group in one access. For kernel sources.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_
@@ -58,8 +58,8 @@ using Group = Vec<float, kGroup>;
 
 constexpr int64_t GroupsOf(int64_t cols) { return (cols + kGroup - 1) / kGroup; }
 
-// Loads the values at p. `count` values are left in the row; lanes from there on get 0. `aligned`:
-// p is aligned to 4 values.
+// Loads the values at p. `count`: how many values the row has from p on. Lanes beyond these get 0.
+// `aligned`: p is aligned to 4 values.
 template <typename T>
 SATRAP_DEVICE Group LoadGroup(const T* p, int64_t count, bool aligned) {
   Group group = {};

@@ -42,7 +42,8 @@ State RandomState(const OptimizerRule& rule, int64_t count) {
 // The state after `steps` steps. The first `skip` and the last `skip` values are left out.
 State After(const HostDeviceOptions& options, const OptimizerRule& rule, const State& before,
             const StepControl& control, int steps, int64_t skip = 0) {
-  // Each run uses a new device, because waits take longer the more was allocated on a device.
+  // Each run uses a new device, because waits take longer when more memory was allocated on a
+  // device.
   TestDevice own(options);
   TestDevice* const device = &own;
   const auto count = static_cast<int64_t>(before.w.size());

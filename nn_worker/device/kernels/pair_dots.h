@@ -28,8 +28,8 @@ struct DotTerm {
 void PairDots(DeviceStream* stream, const ConstValues* inputs, const DotTerm* terms, int64_t dim,
               Values y);
 
-// Columns [column, column + width) of a gradient, all of which get the same terms: the factors
-// [first, first + count) of a list. Pieces of one launch must not overlap.
+// Columns [column, column + width) of a gradient, to all of which the same terms are added: one for
+// each of the factors [first, first + count) of a list. Pieces of one launch must not overlap.
 struct DotGradPiece {
   Values dx;
   int32_t column, width;
@@ -42,8 +42,8 @@ struct DotFactor {
   int32_t input, column;
 };
 
-// Writes the columns of all pieces. Pieces without factors get 0, or stay unchanged if they are
-// added to.
+// Writes the columns of all pieces. A piece without factors gets 0, unless its `add` is set: then
+// it stays unchanged.
 //   pieces: [num_pieces] in device memory   `max_width`: the largest width   dy: (n, terms)
 void PairDotsGrad(DeviceStream* stream, const ConstValues* inputs, const DotGradPiece* pieces,
                   int num_pieces, int64_t max_width, const DotFactor* factors, ConstValues dy);

@@ -40,7 +40,8 @@ SATRAP_DEVICE inline void PutValue(const Values& y, int64_t row, int64_t col, fl
   StoreValue(y, row, col, add ? LoadValue(y, row, col) + value : value);
 }
 
-// The group that begins at index `at` of an array; `count` values are left in the row.
+// The group that begins at index `at` of an array. `count`: how many values the row has from there
+// on.
 SATRAP_DEVICE inline Group LoadGroup(const void* data, ElementType type, int64_t at, int64_t count,
                                      bool aligned) {
   if (type == ElementType::kF32) {

@@ -1,8 +1,8 @@
 // Values and ConstValues are views of device memory like Matrix (matrix.h), except that their type
 // of value, f32 or one of the 16-bit types, is known only at run time. Samples' values and their
 // gradients may have any of these types, and often several in one operation, so a kernel is
-// compiled once for all types. The kernel loads values as f32, computes in f32 and rounds what it
-// stores once (elementwise.h).
+// compiled once for all types. The kernel loads values as f32, computes in f32, and rounds each
+// result once, when it stores it (elementwise.h).
 //
 // Lists of such views are in device memory. The views have no bytes between their fields, so equal
 // lists are equal byte by byte.

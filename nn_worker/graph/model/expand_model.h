@@ -2,8 +2,8 @@
 //
 //     "*.SEGMENT"   becomes FEATURE.SEGMENT of every feature that has it, in order
 //     mlp, cross, cross_v2, attention
-//                   become their layers (names in model.proto); a layer that reads one of them
-//                   reads the last of these
+//                   become their layers (names in model.proto); as the name of an input, each
+//                   of these names means the last of its layers
 //     "LAYER:0"     becomes LAYER
 
 #ifndef SATRAP_NN_WORKER_GRAPH_MODEL_EXPAND_MODEL_H_

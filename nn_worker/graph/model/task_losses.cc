@@ -11,7 +11,8 @@
 namespace satrap {
 namespace {
 
-// The weight of the samples that any task counts. All tasks have the same weights.
+// The total weight of the samples that at least one task counts. A sample has the same weight in
+// all tasks.
 double CountedWeight(absl::Span<const LossTargets> targets) {
   double sum = 0;
   for (size_t i = 0; i < targets[0].labels.size(); ++i) {
@@ -23,8 +24,8 @@ double CountedWeight(absl::Span<const LossTargets> targets) {
   return sum;
 }
 
-// Whether the sum of weights that an operation makes is also that of the samples' own weights. This
-// holds only if the task neither scales weights nor pairs samples.
+// Whether the sum of weights that a loss operation writes equals the sum of the samples' own
+// weights. This holds only if the task neither scales weights nor pairs samples.
 bool SumsSampleWeights(const std::vector<TaskOutput>& tasks) {
   return tasks.size() == 1 && tasks[0].weight == 1 && tasks[0].loss != TaskConfig::BPR;
 }
@@ -153,7 +154,7 @@ TaskLosses::Given TaskLosses::SetTask(const TaskOutput& task, const LossTargets&
 
 void TaskLosses::Set(absl::Span<const LossTargets> targets, int64_t samples) {
   CHECK(targets.size() == tasks_.size()) << targets.size();
-  // A sample counts once, however many tasks count it, so the sum of no single operation is right.
+  // A sample counts once, however many tasks count it, so no single operation writes the right sum.
   if (!SumsSampleWeights(tasks_)) weight_ = CountedWeight(targets);
   for (size_t t = 0; t < tasks_.size(); ++t) {
     given_[t] = SetTask(tasks_[t], targets[t], samples, memory_[t]);

@@ -20,7 +20,8 @@
 
 namespace satrap {
 
-// The factor on the gradients of sums over samples, from a step on.
+// The factor by which a network's gradients, sums over samples, are multiplied. It may change after
+// each step.
 struct GradientScale {
   float scale = 1;           // of the next step
   uint32_t clean_steps = 0;  // finite steps in a row since the scale changed

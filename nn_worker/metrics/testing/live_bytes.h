@@ -10,7 +10,8 @@ namespace satrap {
 
 // The bytes allocated now, over all threads, as the allocator rounds them.
 int64_t LiveBytes();
-// The most bytes that were allocated at a time since the last call of ResetMostLiveBytes.
+// The largest number of bytes that were allocated at the same time since the last call of
+// ResetMostLiveBytes.
 int64_t MostLiveBytes();
 void ResetMostLiveBytes();
 

@@ -2,9 +2,9 @@
 // with the same result.
 //
 // Lanes take turns: lane 0, 1, ... each gives its next batch. A lane leaves the rotation when its
-// last batch is taken; the epoch ends when all lanes have left. Every lane has at least one batch
-// and a batch says whether it is its lane's last, so a rank only requests batches that exist, and
-// knows the next one as soon as it has taken the current one.
+// last batch is taken; the epoch ends when all lanes have left. Every lane has at least one batch,
+// and each batch says whether it is the last of its lane. So a rank only requests batches that
+// exist, and it knows the next batch as soon as it has taken the current one.
 //
 // Example, lanes of 3, 1 and 2 batches: 0.0 1.0 2.0 0.1 2.1 0.2.
 //

@@ -37,7 +37,7 @@ struct FakeOrders {
   // How long it takes to write a cut, and the numbers of the cuts to abandon.
   int64_t cut_writing_ms = 200;
   std::set<uint64_t> abandoned_cuts;
-  // How every cut ends, if not OK.
+  // If not OK, every cut ends with this error.
   absl::Status broken_cut;
 };
 

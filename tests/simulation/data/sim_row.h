@@ -51,9 +51,9 @@ struct StepOfRows {
   double rate = 1;
 };
 
-// Makes an ordered step of the rows of a table: of the rows that `sums` holds, by key, which are
-// created if they are absent, and with semantics GLOBAL of all other rows, too. With
-// shape.step_clip_norm their gradients are clipped together with those of the dense network.
+// Makes an ordered step of the rows of a table. It steps the rows whose keys `sums` holds, and
+// creates them if they are absent; with semantics GLOBAL, it steps all other rows, too. With
+// shape.step_clip_norm the rows' gradients are clipped together with those of the dense network.
 // Returns the sum of the squares of all gradients before clipping.
 double StepTable(const WorldShape& shape, const std::map<uint64_t, RowGradient>& sums,
                  const StepOfRows& step, std::map<uint64_t, SimRow>* rows);

@@ -1,8 +1,8 @@
 // A disk in memory that can lose what was not synced, and fail.
 //
 // Loss of power. What file_system.h calls durable stays: the bytes of a file as of its last Sync,
-// and the names of a folder as of its last SyncFolder. Of all later changes, a part that is drawn
-// survives:
+// and the names of a folder as of its last SyncFolder. Of all later changes, some survive, which
+// are drawn at random:
 //   - of a file's bytes: none, all, a prefix, a prefix filled up with zeros, or some blocks with
 //     zeros for the others; after Create over an old file perhaps the old content;
 //   - of a folder's changes (create, rename, link, remove, new folder): any subset, applied in
@@ -63,11 +63,11 @@ class SimDisk {
   void LosePower();
 
   void SetFaults(const DiskFaults& faults) { faults_ = faults; }
-  // Counted from 1, the `nth` operation from now that changes or syncs something at a path that
-  // contains `within` fails with `code`.
+  // Makes one operation fail with `code`: the `nth` from now, counted from 1, of those that change
+  // or sync something at a path that contains `within`.
   void FailNthWrite(int64_t nth, absl::StatusCode code, std::string within = "");
-  // Counted from 1, the `nth` operation from now with which a process reads fails with DATA_LOSS.
-  // Operations of a mount without a process do not count and do not fail.
+  // Makes the `nth` read from now, counted from 1, fail with DATA_LOSS. Only reads by a process
+  // count and fail, not those of a mount without a process.
   void FailNthRead(int64_t nth) { reads_to_failure_ = nth; }
 
   struct Counts {

@@ -42,7 +42,7 @@ class SimProcess final : public Executor {
   // Has the effect of SIGKILL. Idempotent.
   void Kill() { owner_.dead = true; }
   // Kills the process in the middle of its own code: at its `nth` act from now, counted from 1 (see
-  // Acts), instead of letting it do that. 0: it does not die in this way.
+  // Acts), which it does not carry out. 0: it does not die in this way.
   void KillAtAct(int64_t nth) { acts_left_ = nth; }
   // Called before everything with which a process affects the world around it: posting a task,
   // sending a request or an answer, changing the disk. Returns whether the process is alive to do

@@ -1,4 +1,4 @@
-// What plants of messages between two engines are built from.
+// Building blocks for plants of messages between two engines.
 
 #ifndef SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_MESSAGES_H_
 #define SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_MESSAGES_H_

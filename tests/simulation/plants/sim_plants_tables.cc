@@ -157,7 +157,8 @@ void ForgetSweep(TableConfig* table) {
   table->clear_semantics();
   for (SegmentConfig& segment : *table->mutable_segments()) {
     if (segment.l2_mode() != SegmentConfig::DENSE) continue;
-    // Otherwise the job would not be valid. Rows without L2 have the same layout.
+    // L2 of mode DENSE is valid only with semantics GLOBAL, which was just cleared. Rows without L2
+    // have the same layout.
     segment.clear_l2_mode();
     segment.clear_l2();
   }
@@ -192,8 +193,8 @@ std::vector<Fault> TableFaults() {
        .job = OfTables(ForgetSweep)},
       {.says = "PSs step the rows of frozen tables",
        .job = OfTables([](TableConfig* table) { table->clear_frozen(); })},
-      // The job has the number of replicas from before any scale. Such a PS owns other partitions
-      // than those that workers send to it.
+      // The job has the number of PSs that the run had before any scale. So such a PS gets keys of
+      // partitions that it does not own.
       {.says = "PSs have the job that a scale has replaced",
        .with_deaths = true,
        .job =
