@@ -40,10 +40,9 @@ bool GenerationEnd::PutOff(RunState end, const Ending& how, void (GenerationEnd:
   if (!put_off_.has_value()) {
     put_off_ = PutOffEnd{end, how, again};
   } else if (dropping_ && end == STOPPED && put_off_->state == RESTARTING) {
-    // A stop takes precedence over going on with the earlier job.
-    const std::string why = put_off_->how.text();
+    // A stop takes precedence over going on with the earlier job. Its text does not mention the
+    // dropped change, because whoever reports the stop reads DROPPED in the log.
     put_off_ = PutOffEnd{end, how, nullptr};
-    absl::StrAppend(put_off_->how.mutable_text(), "\n  ", why);
   }
   return true;
 }

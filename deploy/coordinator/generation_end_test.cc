@@ -256,18 +256,23 @@ TEST_F(GenerationEndTest, AStopWhileAJobIsDroppedStopsTheRun) {
   EXPECT_EQ(end.state(), STOPPED);
   EXPECT_EQ(end.ending().why(), Ending::ASKED);
   EXPECT_EQ(end.ending().loss(), Ending::NOTHING);
-  EXPECT_EQ(end.ending().text(),
-            "stopped on request; nothing is lost\n  nn_worker 0: it failed\n  the change of the "
-            "job is dropped: nn_worker.replicas from 1 to 2");
+  EXPECT_EQ(end.ending().text(), "stopped on request; nothing is lost")
+      << "the entry DROPPED says the rest";
 }
 
 TEST_F(GenerationEndTest, AStopWhileAResumedJobIsDroppedLeavesTheFailure) {
   PutOnTrial(/*resumed=*/true);
   GenerationEnd end = Of();
   end.EndBy(Failure(Ending::REFUSED));
+  const FailAnswer told = end.Told();
   end.End(STOPPED, EndingOf(Ending::ASKED, "stopped on request"));
+  EXPECT_EQ(end.Told().SerializeAsString(), told.SerializeAsString());
   end.OnDropAppended(absl::OkStatus(), *dropped_);
   EXPECT_EQ(end.state(), FAILED) << "somebody waits for it";
+  EXPECT_EQ(end.ending().why(), Ending::MEMBER_FAILED);
+  EXPECT_EQ(end.ending().text(),
+            "nn_worker 0: it failed\n  the change of the job is dropped: nn_worker.replicas from 1 "
+            "to 2; the next `satrap resume` has the earlier job");
 }
 
 TEST_F(GenerationEndTest, WhoHasResumedWithAJobThatIsDroppedIsTold) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/testing/no_threads.h"
 #include "common/thread/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -89,6 +90,19 @@ TEST_F(SideThreadTest, ATaskThatHangsDoesNotHoldUpTheEndAndTheNextIsDropped) {
   }
   EXPECT_EQ(gate_.use_count(), 1);
   EXPECT_THAT(gate_->AwaitBegun(1), ElementsAre("a"));
+}
+
+TEST_F(SideThreadTest, WhereNoThreadCanBeStartedNoTaskIsTakenUntilOneCan) {
+  gate_->Release();
+  SideThread thread(1);
+  {
+    const NoThreads no_threads;
+    EXPECT_FALSE(thread.Post(TaskOf("a")));
+    EXPECT_TRUE(thread.Await(0)) << "there is none";
+  }
+  EXPECT_TRUE(thread.Post(TaskOf("b")));
+  EXPECT_TRUE(thread.Await(60000));
+  EXPECT_THAT(gate_->AwaitBegun(1), ElementsAre("b"));
 }
 
 }  // namespace

@@ -83,9 +83,11 @@ absl::StatusOr<std::string> GoBack(const absl::Status& started, const JobConfig&
   // The log does not have this job if a user has just asked for it. Then do not go back, but return
   // the error.
   if (!JobChangeText(*progress->job, job).empty()) return started;
-  const std::string change = JobChangeText(*progress->job_before, job);
+  DroppedEntry dropped;
+  dropped.set_change(JobChangeText(*progress->job_before, job));
+  dropped.mutable_ended()->set_text(std::string(started.message()));
   progress->job = progress->job_before;
-  return absl::StrCat("the change of the job is dropped: ", change, "\n  ", started.message());
+  return DroppedText(dropped);
 }
 
 std::string DroppedText(const DroppedEntry& dropped) {
