@@ -212,7 +212,7 @@ TEST_F(RunLogTest, AMissingEntryIsNamed) {
   for (int i = 1; i <= 3; ++i) ASSERT_TRUE(log.Append(Cut(1, i)).ok());
   ASSERT_TRUE(disk_.Remove("/runs/a/log/00000002").ok());
   EXPECT_EQ(OpenError().code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(OpenError().message(), HasSubstr("no entry /runs/a/log/00000002"));
+  EXPECT_THAT(OpenError().message(), HasSubstr("lacks the entry /runs/a/log/00000002"));
 }
 
 TEST_F(RunLogTest, AnEntryWhoseDraftIsNotSyncedIsNotInTheLog) {
