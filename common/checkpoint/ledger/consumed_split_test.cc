@@ -222,7 +222,7 @@ TEST(ConsumedSplit, AStateThatContradictsItselfIsDamage) {
   EXPECT_THAT(ReadError(state), HasSubstr("a block without ranges or with half a range"));
   state = good;
   state.mutable_blocks(0)->add_lines(1);
-  EXPECT_THAT(ReadError(state), HasSubstr("lines for some of its slots"));
+  EXPECT_THAT(ReadError(state), HasSubstr("a number of lines that differs"));
   state = good;
   state.mutable_blocks(0)->add_from_to(3);
   state.mutable_blocks(0)->add_from_to(5);
