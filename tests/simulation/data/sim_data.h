@@ -101,7 +101,7 @@ std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uin
 // that ties and NaN are frequent. `samples` is the number of samples scored.
 MetricValues DrawMetrics(const WorldShape& shape, uint64_t merge, uint64_t samples);
 
-// The job of a world, without its files. Table 0, "counters", has a segment of 2 x kMaxRanks values,
+// The job of a world, without files. Table 0, "counters", has one segment of 2 x kMaxRanks values,
 // all zero at first. Table 1, "rows", has segments of 2 and 1 values. Features, in order: "counter"
 // (one id, always 0), "single", "several" (both of table "rows"). Counters have SGD with learning
 // rate 1, and no normalisation if steps are clipped. The settings of rows are those of the shape.
