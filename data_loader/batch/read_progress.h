@@ -123,8 +123,8 @@ class ReadProgress {
   uint64_t bad_ GUARDED_BY(mutex_) = 0;
   bool keeps_lines_ GUARDED_BY(mutex_) = false;  // the quarantine files exist
 
-  // Held while the files are written, so that readers and heartbeats do not wait for the disk.
-  // Acquired before mutex_.
+  // Held while the files are written. It is separate from mutex_, so that readers and heartbeats do
+  // not wait for the disk. Acquired before mutex_.
   Mutex files_mutex_;
   FILE* lines_ GUARDED_BY(files_mutex_) = nullptr;
   FILE* places_ GUARDED_BY(files_mutex_) = nullptr;

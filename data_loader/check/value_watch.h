@@ -60,7 +60,8 @@ class ValueWatch {
     float least = std::numeric_limits<float>::infinity();
     float largest = -std::numeric_limits<float>::infinity();
 
-    // A template, so that each kind of column has its own fast loop: it runs over every record.
+    // A template, so that each kind of column has a fast loop of its own. The loop runs over every
+    // record.
     template <typename ValueOfRow>
     void Add(size_t rows, ValueOfRow value_of) {
       uint64_t known = 0;

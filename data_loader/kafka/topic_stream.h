@@ -47,7 +47,7 @@ struct TopicStream {
 
   const KafkaConfig config;
   const TopicAccess access;
-  // Whether some partition has no end. Then the stream has only one epoch, and may get further
+  // Whether some partition has no end. If so, the stream has only one epoch, and may get further
   // partitions.
   bool endless = false;
   std::unique_ptr<DeadLetterSink> dead_letters;  // null: bad records go to the quarantine files

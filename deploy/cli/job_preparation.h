@@ -19,8 +19,8 @@ namespace satrap {
 // init_from by the absolute path of the model that it names (FindModel). Checks that the job's
 // model fits its inputs and that its data files exist. INVALID_ARGUMENT names the layer that does
 // not fit. Errors in the job and its data files list every problem found, one per line. Always
-// checks the device memory that the job's NN workers need (DeviceNeedOf); `*device_need`, unless
-// null, receives the text.
+// checks by DeviceNeedOf the device memory that the job's NN workers need; `*device_need`, unless
+// null, receives the text that DeviceNeedOf returns.
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
                                      const std::string& install_dir,
                                      std::string* device_need = nullptr);
@@ -43,7 +43,7 @@ std::vector<std::string> RowsAsIn(const JobConfig& trained);
 void MakeDataRootAbsolute(JobConfig* job);
 
 // Checks that writing to `outputs` would not overwrite the job's file or one of its data files,
-// also if a path is another name of such a file. Skips empty names. INVALID_ARGUMENT names the
+// even if an output is another name of such a file. Skips empty names. INVALID_ARGUMENT names the
 // output.
 absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
                           const std::vector<std::string>& outputs);

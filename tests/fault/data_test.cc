@@ -169,8 +169,8 @@ class PoisonTest : public DataTest {
     for (const pid_t pid : RoleProcesses(RunDir())) most = std::max(most, DataBytes(pid));
     return most;
   }
-  // The memory that a process needs for all records except the wide one. Removes the run that
-  // measures it.
+  // The memory that a process needs for all records except the wide one. It is measured in a run,
+  // whose folder is then removed.
   uint64_t BytesWithoutTheWideRecord() {
     // The run has so many epochs that it cannot end before the memory is read.
     const Command run = StartRun(WriteFilesAndJob(), {"--set", "epochs=1000"});

@@ -110,7 +110,8 @@ void EndBeforeLastRecord(const WorldShape& shape, PartDescription* part) {
   if (is_last_part && range->to() > 0) range->set_to(range->to() - 1);
 }
 
-// Names the unshuffled records as if they were the first records of each shuffled block.
+// Rewrites the provenance as if blocks were shuffled: row r of a split, which is not shuffled, is
+// named as position r mod shuffle_rows of block r / shuffle_rows.
 void PretendToShuffle(const WorldShape& shape, PartDescription* part) {
   if (part->id().stream() != TRAIN_STREAM || shape.shuffle_rows == 0) return;
   const auto rows = static_cast<uint32_t>(shape.shuffle_rows);
