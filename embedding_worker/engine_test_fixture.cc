@@ -204,7 +204,8 @@ EngineTest::PutMessage EngineTest::MakePart(Stream stream, uint32_t epoch, uint6
   }
   builder.Allocate();
   for (uint32_t s = 0; s < samples; ++s) {
-    // The arrays have different values, and so have samples, so a swapped section is noticed.
+    // No two arrays have the same values, nor have any two samples, so a swapped section is
+    // noticed.
     builder.Fill<float>(part->numeric_values())[s] = 10 + static_cast<float>(s);
     builder.Fill<float>(part->labels())[s] = static_cast<float>(s);
   }

@@ -37,8 +37,7 @@ std::string LabelOf(const TaskConfig& task, const std::vector<std::string>& labe
   return labels.size() == 1 ? labels[0] : "";
 }
 
-// The column of the label `name`; null if the format has no columns, so that its labels are 0 and
-// 1.
+// The column of the label `name`. Null if the format has no columns; its labels are then 0 and 1.
 const ColumnConfig* LabelColumn(const DataConfig& data, const std::string& name) {
   const Columns* columns = ColumnsIn(data);
   if (columns == nullptr) return nullptr;

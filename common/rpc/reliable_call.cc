@@ -121,8 +121,8 @@ bool ReliableCall::IsSilentAfter(const absl::Status& lost) {
   absl::optional<int64_t> sign_ago_us = SignOfLifeAgoUs(lost);
   if (!sign_ago_us.has_value() && is_slow) sign_ago_us = 0;
   if (sign_ago_us.has_value()) {
-    // However long the attempt took after the sign, no more than the time of a whole attempt counts
-    // as silence.
+    // However long the attempt went on after the last sign of life, no more than the time of a
+    // whole attempt counts as silence.
     const int64_t silent_us = std::min(*sign_ago_us, timeouts_.attempt_timeout_ms * 1000);
     last_sign_us_ = std::max(last_sign_us_, executor_->NowUs() - silent_us);
   }

@@ -41,8 +41,8 @@ absl::StatusOr<SplitList> ListRunFiles(const JobConfig& job);
 // says what the file was, what it is, and what to do.
 absl::Status CheckRunFiles(const JobConfig& job, const SplitList& fixed, const SplitList& listed);
 
-// Checks that the file of items is still as `was` describes it. If not, FAILED_PRECONDITION as
-// above.
+// Checks that the file of items is still as `was` describes it. If not, fails with
+// FAILED_PRECONDITION as CheckRunFiles does.
 absl::Status CheckItemFile(const JobConfig& job, const FileIdentity& was);
 
 }  // namespace satrap

@@ -56,8 +56,8 @@ absl::StatusOr<std::vector<TopicsRow>> AskTopics(const KafkaCluster& cluster,
 // A stream of a run that reads topics.
 struct StreamOfRun {
   StreamTopics topics;  // from the run's log
-  // For the train stream: the first offset of each partition that the newest cut does not contain.
-  // Empty for other streams, which cuts do not contain.
+  // For the train stream: for each partition, the first offset that is not in the newest cut. Empty
+  // for other streams, because cuts do not contain them.
   std::vector<uint64_t> in_cut;
   absl::optional<TopicsStatus> status;  // that of the train stream, while the run trains
 };

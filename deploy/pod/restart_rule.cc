@@ -59,8 +59,8 @@ int64_t RoleRestarts::PauseMs(const RoleEnd& end) {
 
 absl::StatusOr<int64_t> CoordinatorRestarts::PauseMs(const RoleEnd& end, const std::string& cut) {
   if (ExitedWith(end, 0)) {
-    // If the coordinator has left no ending, the run has finished. Then the coordinator is started
-    // again, so that it can report the run's end.
+    // If the coordinator has left no ending, the run has finished. In this case the coordinator is
+    // started again, so that it can report the run's end.
     if (!end.has_left) return after_the_end_.PauseMs(end);
     return absl::FailedPreconditionError(
         "the run was stopped. To continue it, start this container anew");
@@ -78,8 +78,8 @@ absl::StatusOr<int64_t> CoordinatorRestarts::PauseMs(const RoleEnd& end, const s
   }
   const absl::StatusOr<int64_t> pause_ms = count_.AddFailure(end.ending, max_restarts_);
   if (pause_ms.ok()) return pause_ms;
-  // The log counts the restarts, too, so a new start would be refused; only `satrap resume` would
-  // not.
+  // The log counts the restarts, too, so the run would be refused if this container were started
+  // anew. Only `satrap resume` lets the run continue.
   const std::string why = absl::StrReplaceAll(pause_ms.status().message(), {{"\n  ", ""}});
   return absl::FailedPreconditionError(
       absl::StrCat(why.empty() ? "max_restarts is 0" : why,

@@ -1,5 +1,5 @@
-// The claim of a generation, in the middle of which another coordinator may claim the same
-// generation.
+// Two coordinators that claim the same generation: the second may make its claim in the middle of
+// the first one's claim.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 

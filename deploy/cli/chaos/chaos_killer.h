@@ -67,7 +67,7 @@ class ChaosKiller {
   // False if no process of that name lives, for example because it has not been started yet.
   bool KillOne(const ChaosEvent& event);
   void Verify();
-  // The next two return false if Stop was called meanwhile.
+  // The next two functions return false if Stop was called meanwhile.
   bool WaitUntil(const std::function<bool()>& done);
   bool Wait(double seconds);
 
