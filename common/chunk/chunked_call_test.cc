@@ -30,7 +30,7 @@ Buffer Bytes(uint64_t number, size_t size_bytes) {
 const Calls kAll = {kCalls, [](uint64_t number) { return Bytes(number, SizeOf(number)); },
                     [](uint64_t number) { return Bytes(~number, SizeOf(kCalls + 1 - number)); }};
 
-// Loses a tenth of the requests and of the answers, and brings a tenth of the requests twice.
+// Loses a tenth of the requests and of the answers, and delivers a tenth of the requests twice.
 const BadNetwork::Odds kOdds = {{0, 2, 1, 1, 1, 1, 1, 1, 1, 1}, 10, 20};
 
 // The sender, the receiver and the network between them. `room_bytes` is the room for incomplete

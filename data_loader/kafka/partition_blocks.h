@@ -84,7 +84,7 @@ class PartitionBlocks {
   // Offsets must ascend from call to call. FAILED_PRECONDITION, naming partition and offset, if a
   // consumed message has been replaced by another one. Otherwise fails as `report` does.
   absl::StatusOr<size_t> Take(const MessageBatch& batch, size_t i);
-  // Tells this object that all offsets below `next` that were not taken have no message.
+  // Tells this object that there is no message at any offset below `next` that was not taken.
   void Reach(uint64_t next);
 
   // Whether it is known what each offset of the current block holds.
@@ -113,7 +113,7 @@ class PartitionBlocks {
   const std::string& name() const { return name_; }  // "clicks/3"
 
  private:
-  // Offsets that the ledger knows: a block that is open or done.
+  // The offsets of one block that the ledger knows. The block is either open or done.
   struct Known {
     uint64_t first;
     uint64_t end;

@@ -91,10 +91,10 @@ class Layer {
   }
 
   // True if Forward or Backward of a training pass uses the collective or copies to the host, and
-  // so cannot be captured in a graph (DeviceMemory::Capture). After Bind. If false, two training
-  // passes over the same tensors, with equally many samples and candidates, must enqueue the same
-  // operations with the same arguments: what differs from pass to pass is read from memory that the
-  // binding names.
+  // so cannot be captured in a graph (DeviceMemory::Capture). Call after Bind. If false, two
+  // training passes over the same tensors, with equally many samples and candidates, must enqueue
+  // the same operations with the same arguments: what differs from pass to pass is read from memory
+  // that the binding names.
   virtual bool prevents_capture() const { return false; }
 
   // RESOURCE_EXHAUSTED if the workspace cannot be allocated; the backend's error.

@@ -64,8 +64,8 @@ RowPooling PoolingOf(FeatureConfig::Pooling pooling) {
   return RowPooling::kSum;
 }
 
-// The tensor [rows, cols] whose values are at `host` in the payload of `part`, as the backend
-// addresses it. For the backend the payload begins at `payload`.
+// The tensor [rows, cols] whose values are at `host` in the payload of `part`. Its address is the
+// one that the backend uses: for the backend the payload begins at `payload`.
 Tensor InPayload(const PartView& part, uint8_t* payload, DType dtype, const void* host, size_t rows,
                  size_t cols) {
   uint8_t* const data = payload + (static_cast<const uint8_t*>(host) - part.payload.data());

@@ -125,9 +125,9 @@ class Chaos {
     }
   }
 
-  // The cut that the next generation will begin from must be undamaged at any moment, so also right
-  // after the kill. If a commit removes this cut (checkpoint.keep) before it is pinned, the next
-  // generation begins from a newer cut: then read the log again.
+  // The cut that the next generation will begin from must be undamaged at any moment, even right
+  // after the kill. A commit may remove this cut (checkpoint.keep) before it is pinned. The next
+  // generation then begins from a newer cut, so the log must be read again.
   void VerifyNewestCut(const std::string& run_dir) {
     for (int reads = 1;; ++reads) {
       const absl::StatusOr<RunLog> log = RunLog::Open(run_dir, DiskFileSystem());

@@ -37,8 +37,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values<BackendFactory>([] { return NewCpuHalfBackend(1, HalfProducts::kF32); },
                                     [] { return NewCpuHalfBackend(3, HalfProducts::kF32); }));
 
-// Fakes the names that oneDNN reports: the first `refused` ways look like reference
-// implementations, the others like fast ones.
+// Fakes the names that oneDNN reports for its implementations: the first `refused` values of
+// OneDnnWay get the name of a reference implementation, the others that of a fast one.
 OneDnnHooks Faked(int refused) {
   OneDnnHooks hooks;
   hooks.believed_name = [refused](OneDnnWay way, const std::string&) {

@@ -91,8 +91,8 @@ bool RowsAligned(const Matrix<T>& m, int64_t bytes) {
          (m.rows <= 1 || m.stride * static_cast<int64_t>(sizeof(T)) % bytes == 0);
 }
 
-// The same elements as one row, if there are no gaps. Then no group is cut short at the end of a
-// row.
+// Returns the elements of `m` as a single row if `m` has no gaps, and otherwise `m` itself. In the
+// single row no group is cut short where a row of `m` ends.
 template <typename T>
 Matrix<T> Flattened(const Matrix<T>& m) {
   if (m.stride != m.cols) return m;

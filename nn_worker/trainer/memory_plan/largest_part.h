@@ -1,6 +1,6 @@
-// The largest part that memory is set aside for at the start, in the form in which a rank receives
-// it: the answer to a NextBatch with as many samples, ids and rows as a part of the job can be
-// expected to have. The part is for training if the job trains, and otherwise for scoring.
+// The largest part for which memory is set aside at the start, in the form in which a rank receives
+// it: as the answer to a NextBatch. It has as many samples, ids and rows as a part of the job can
+// be expected to have. The part is for training if the job trains, and otherwise for scoring.
 //
 //   samples  those of the largest part (MaxSamplesOfPart), or as many as are asked for
 //   ids      one per sample; for a feature with several ids, max_length if it is a sequence and
