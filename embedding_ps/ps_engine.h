@@ -77,8 +77,8 @@ class PsEngine final : public rpc::Handler {
   };
 
   using Counts = PsCounts;
-  // INVALID_ARGUMENT as EmbeddingTable::Create. Executors, file system and kill points are not
-  // owned and must outlive the engine. The engine must outlive the executors' tasks.
+  // Errors are the INVALID_ARGUMENT of EmbeddingTable::Create. Executors, file system and kill
+  // points are not owned and must outlive the engine. The engine must outlive the executors' tasks.
   static absl::StatusOr<std::unique_ptr<PsEngine>> Create(const JobConfig& job,
                                                           const Options& options);
 
@@ -88,7 +88,7 @@ class PsEngine final : public rpc::Handler {
   // of checkpoint/load_tables.h, in a task of the disk executor. REQUIRES: no call has been served
   // yet
   void Load(const std::string& directory, absl::AnyInvocable<void(absl::Status)> done);
-  // Creates those rows of FeatureConfig.preload_ids that this PS owns. REQUIRES: as Load
+  // Creates those rows of FeatureConfig.preload_ids that this PS owns. REQUIRES: as for Load
   void Preload();
   Counts counts() const;
   std::vector<TableStats> Stats() const;

@@ -29,8 +29,9 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 // Fields that a reproducible run must keep, because they change the order of summation or the
-// rounding of the summands. The numbers of other processes may change, because contributions are
-// sorted before they are added. Paths here and below leave out the positions in repeated fields.
+// rounding of the summands. The numbers of processes of all roles but nn_worker may change, because
+// contributions are sorted before they are added. Paths here and below leave out the positions in
+// repeated fields.
 constexpr absl::string_view kChangesBits[] = {
     "nn_worker.replicas",      "nn_worker.compute_threads", "nn_worker.precision",
     "nn_worker.device",        "nn_worker.loss_scale",      "embedding_worker.wire_dtype",

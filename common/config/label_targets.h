@@ -1,4 +1,4 @@
-// Which labels the losses of a job take, and which labels a loss can learn nothing from
+// Which labels the losses of a job accept, and from which labels a loss can learn nothing
 // (docs/models.md, "What labels a loss takes").
 //
 // Thread-safe: functions of their arguments.
@@ -38,7 +38,7 @@ struct LabelTargets {
   bool whole = false;  // if true, a label must also be a whole number
   LearnsFrom learns_from = LearnsFrom::kNoLabel;
 
-  // False for a missing label, NaN.
+  // False for a missing label, which is NaN.
   bool Takes(float label) const {
     return label >= least && label <= largest && (!whole || label == std::floor(label));
   }

@@ -169,8 +169,8 @@ bool PartitionGuard::Await() {
 }
 
 bool PartitionGuard::AnyAwaits() {
-  // Allows kLookMs more than the reader does, so that if all brokers are unreachable the reader
-  // reports it, in an error that names them.
+  // Allows kLookMs more than the reader does, so that if all brokers are unreachable, it is the
+  // reader that reports this: its error names the brokers.
   const int64_t limit_ms = static_cast<int64_t>(config_.broker_wait_seconds() * 1000) + kLookMs;
   const int64_t waited_ms = MonotonicMs() - begin_ms_;
   bool any = false;

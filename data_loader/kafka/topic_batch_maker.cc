@@ -382,7 +382,7 @@ class TopicBatchMaker final : public BatchMaker {
   }
 
   absl::Status ReportBad(Partition* partition, const BadLine& bad) {
-    // Add the good records that were read before this one, which count for max_bad_fraction.
+    // Add the good records read before this one, because they count for max_bad_fraction.
     NoteNews(partition, stream_.access.now_ms());
     if (stream_.dead_letters == nullptr) return spec_.progress->AddBad(bad);
     RETURN_IF_ERROR(stream_.dead_letters->Send(

@@ -35,7 +35,7 @@ class CoordinatorFixture : public ::testing::Test {
   void Begin(const std::string& cause = "");
   // Like Begin, after a generation that ended with `ended`.
   void BeginAfter(const Ending& ended);
-  // As `satrap resume` does, from the newest cut or from the cut named `from`.
+  // Begins a generation as `satrap resume` does, from the newest cut or from the cut named `from`.
   void Resume(const std::string& from = "");
   // Begins a run with the current `job_` in an empty folder.
   void BeginNewRun();
@@ -58,7 +58,7 @@ class CoordinatorFixture : public ::testing::Test {
       *result = answer;
     });
   }
-  // Like Send, and then runs all file work.
+  // Like Send, but then also runs all file work.
   template <typename Answer, typename Request>
   absl::StatusOr<Answer> Call(const rpc::Method& method, const Request& request) {
     absl::StatusOr<Answer> result = absl::UnknownError("");

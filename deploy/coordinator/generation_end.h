@@ -91,8 +91,8 @@ class GenerationEnd {
   // Whether an append is under way. False once an append has hung and ended the generation; the
   // next coordinator will see whether the entry is in the log.
   bool appends() const { return appending_.has_value(); }
-  // Makes the entry that is being appended the generation's end, which takes precedence over an end
-  // that is put off. REQUIRES: appends()
+  // Declares that the entry being appended is the generation's end. That end takes precedence over
+  // an end that was put off. REQUIRES: appends()
   void SetEnd(RunState end, Ending how);
   // Call when the append has failed with `error`. `absent` says that the entry certainly is not in
   // the log. Ends the generation if the entry may be in the log, or if another coordinator was
@@ -102,7 +102,7 @@ class GenerationEnd {
   void FinishAppend();
   // Call when a file operation does not return: stops waiting for it.
   void OnDiskHang(const std::string& hangs);
-  // Call when appending the entry DROPPED with `how` has succeeded or failed.
+  // Call when the append of the entry DROPPED, with `how`, has succeeded or failed.
   void OnDropAppended(const absl::Status& status, const Ending& how);
 
  private:

@@ -232,7 +232,7 @@ void RowUpdater::Step::Sweep(float* rows, size_t stride, size_t count) {
 }
 
 void RowUpdater::Step::SweepSegment(const FusedSegments& fused, float learning_rate, float* row) {
-  // Only rules with dense L2 make a gradient of 0 different from 0.
+  // A gradient of 0 stays 0 unless the rule has dense L2.
   const float* gradient = zeros_.data();
   if (fused.rule->IsDense()) {
     PrepareSegment(fused, gradient, row);

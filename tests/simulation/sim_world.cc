@@ -115,7 +115,7 @@ class World {
     return job;
   }
 
-  // The shape, with the numbers of replicas of the job.
+  // The world's shape, but with the numbers of replicas that `job` has.
   WorldShape ShapeOf(const JobConfig& job) const {
     WorldShape shape = shape_;
     shape.loaders = job.data_loader().replicas();
@@ -188,8 +188,8 @@ class World {
 
   static bool CanBegin(const JobConfig& job) { return job.stop_seconds() != kCannotBegin; }
 
-  // Begins a life as a launcher starts a generation. `resume`: the run had ended, and somebody
-  // resumes it.
+  // Begins a life in the same way as a launcher starts a generation. `resume`: the run had ended,
+  // and somebody resumes it.
   void BeginLife(bool resume, bool other_replicas) {
     if (++lives_without_progress_ > kMostLivesWithoutProgress) {
       return Violate(absl::StrCat("the run begins again and again from step ", committed_step_));
@@ -199,8 +199,8 @@ class World {
     // A job without train files is not valid, so the run cannot be resumed with it.
     if (files_.data().train_files_size() == 0) resume = other_replicas = false;
     request.job = JobOf(other_replicas ? shape_.WithOtherReplicas(number) : ShapeOf(job_));
-    // If false, the life uses the job in the log, such as that of a scale, whatever job this
-    // launcher has.
+    // If false, the life uses the job in the log, for example the one that a scale has made,
+    // whatever job this launcher has.
     request.next_job = number > 1 && (resume || other_replicas);
     if (request.next_job && deaths_.ResumesWithWrongJob(number)) {
       request.job.set_stop_seconds(kCannotBegin);

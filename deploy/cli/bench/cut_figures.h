@@ -27,8 +27,8 @@ struct CutFigures {
   int abandoned = 0;
 };
 
-// The figures of the `seconds` of training that follow the first `warmup_seconds`, or of fewer if
-// the training is shorter.
+// The figures of the `seconds` of training that follow the first `warmup_seconds`, or of fewer
+// seconds if the training is shorter.
 CutFigures ReadCutFigures(const std::string& metrics, double warmup_seconds, double seconds);
 
 }  // namespace satrap

@@ -26,7 +26,7 @@ std::string LayerTable(const Graph& graph);
 // layer that was shown before appears by name only. Ends with a newline.
 std::string DrawAsText(const Graph& graph);
 
-// The graph in the DOT language of Graphviz, data flowing down.
+// The graph in the DOT language of Graphviz, drawn so that data flow downwards.
 std::string DrawAsDot(const Graph& graph);
 
 }  // namespace satrap
