@@ -312,8 +312,8 @@ absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& outpu
   const bool looks_at_all = job.data().record_rules() >= 2 || job.data().has_kafka();
   if (!looks_at_all) return OutputWidth(job.model(), output);
   const MaybeShape shape = GraphShapes(job).Of(output);
-  // If an older build began a run from topics, the run still knows at least the classes that it
-  // knew then.
+  // If an older build has begun the run from topics, this build still knows at least the classes
+  // that the older build knew.
   if (!shape.has_value()) return OutputWidth(job.model(), output);
   return shape->size() == 1 ? absl::optional<int64_t>(shape->front()) : absl::nullopt;
 }

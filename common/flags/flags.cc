@@ -132,7 +132,8 @@ absl::StatusOr<std::vector<std::string>> Parse(const std::vector<std::string>& a
       // forgotten the value. One dash is allowed, because a value may be a negative number.
       value = args[++i];
     }
-    // Otherwise `--report=$FILE` with FILE unset would act as if the flag had not been given.
+    // Without this check, `--report=$FILE` with FILE unset would act as if the flag had not been
+    // given.
     if (value.empty() && !flag->value.empty() &&
         !(flag->may_be_empty && equals != std::string::npos)) {
       return wrong(absl::StrCat(" needs a value: --", name, " ", flag->value));

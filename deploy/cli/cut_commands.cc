@@ -55,7 +55,7 @@ absl::StatusOr<std::string> Inspect(const std::string& folder) {
       }
     }
   }
-  // A compacted log keeps the jobs only of the cuts that it still names.
+  // A compacted log has lost the jobs of cuts that it no longer names.
   const bool has_job = generation != nullptr && generation->has_job();
   return DescribeCut(folder, manifest, has_job ? &generation->job() : nullptr);
 }

@@ -90,8 +90,8 @@ absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
         sender->member.pid(), " at '", sender->member.address(),
         "', and what the first process held is lost. If both are alive, two were started with the "
         "same --role_index"));
-    // Do not wait until the first process has been told, because it is most likely dead. If it is
-    // alive, the answer to its next heartbeat tells it.
+    // Do not wait until the first process has been told of this, because it is most likely dead. If
+    // it is alive, the answer to its next heartbeat tells it.
     entry->told = true;
     return absl::OkStatus();
   }

@@ -106,9 +106,9 @@ class Ledger {
 
   // Counts the stretches of consumed records that follow unconsumed records of the same split, in
   // all splits that are not done. The size of a ledger depends on this number. Ranges and whole
-  // blocks that touch form one stretch. A split's first stretch is not counted, because it is taken
-  // as the split's contiguous beginning. So the result is never more than the number of open blocks
-  // and parts in flight.
+  // blocks that touch form one stretch. A split's first stretch is not counted, because it is
+  // assumed to be the split's contiguous beginning. So the result is never more than the number of
+  // open blocks and parts in flight.
   size_t PiecesBehind() const;
 
  private:
