@@ -140,7 +140,8 @@ absl::StatusOr<std::vector<std::string>> Parse(const std::vector<std::string>& a
     }
     RETURN_IF_ERROR(Take(*flag, value));
   }
-  // Reported last: a misspelt name, which is reported first, explains a missing flag better.
+  // A missing flag is reported last. If a name is misspelt, that is reported first, because it
+  // explains why the flag is missing.
   for (const Flag& flag : flags) {
     if (!flag.is_required || given.count(flag.name) > 0) continue;
     return absl::InvalidArgumentError(

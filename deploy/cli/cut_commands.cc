@@ -26,7 +26,7 @@ absl::StatusOr<std::string> List(const std::string& typed) {
   return ListCuts(run_dir, int64_t{1000} * time(nullptr));
 }
 
-// The folder RUN of the run whose log commits the cut in `folder` = RUN/checkpoints/CUT.
+// `folder` is RUN/checkpoints/CUT. Returns RUN, the folder of the run whose log commits this cut.
 std::string RunOfCut(const std::string& folder) {
   return std::filesystem::path(folder).parent_path().parent_path().string();
 }

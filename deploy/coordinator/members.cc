@@ -108,7 +108,8 @@ absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
 absl::optional<Ending> Members::FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us) {
   absl::optional<Ending> silent;
   for (Entry& entry : entries_) {
-    // Never later than now, even for a member that was heard from after the stall had begun.
+    // The new time is never later than now, even for a member that was heard from after the stall
+    // had begun.
     entry.last_heard_us = std::min(now_us, entry.last_heard_us + stall_us);
     if (now_us - entry.last_heard_us <= timeout_us) continue;
     entry.told = true;

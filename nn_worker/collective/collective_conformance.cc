@@ -66,7 +66,8 @@ TEST_P(CollectiveConformance, AStartedSumHasTheBitsOfOneThatIsWaitedFor) {
       Spawn(size, [&](Collective* collective) {
         for (int round = 0; round < 3; ++round) {
           std::vector<float> started(count), waited(count);
-          // Other values in each round, so that a sum left from the round before would show.
+          // The values differ from round to round, so that a sum left over from an earlier round
+          // would be noticed.
           for (size_t i = 0; i < count; ++i) {
             started[i] = waited[i] = ValueOf(collective->rank(), i + round);
           }

@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<Layer>> NewStopGradientLayer();
 // ---- Dense
 
 // y = activation(x w + b).   x: [in]  y: [units]. Parameters: weight (in, units), bias (1, units).
-// in may be 0 (a job without numerics): then y is activation(b), or zeros without a bias.
+// If `in` is 0 (a job without numerics), y is activation(b), or zeros without a bias.
 // INVALID_ARGUMENT if units < 1.
 absl::StatusOr<std::unique_ptr<Layer>> NewLinearLayer(const LinearConfig& config);
 
@@ -172,14 +172,15 @@ absl::StatusOr<std::unique_ptr<Layer>> NewSequencePoolLayer(const SequencePoolCo
 //   y_0 = scale <u, p> + b_p,  y_{1+j} = scale <u, c_j> + b_j; with `normalize` u, p and c are
 //   divided by their norms
 //
-// A part may have fewer candidates than S, and in an evaluation has none: further columns of y are
-// left as they are, and those of dy are not read.
+// A part may have fewer candidates than S, and in an evaluation has none. The columns of y beyond
+// its candidates are left as they are, and the same columns of dy are not read.
 absl::StatusOr<std::unique_ptr<Layer>> NewCandidateLogitsLayer(const CandidateLogitsConfig& config);
 
 // Scores of all items of the part for each of its samples, for in-batch softmax.
 //   user [d], item [d]   y: one column for each sample j of the part, y_j = scale <u, v_j>
 //
-// The columns after the part's samples are left as they are, and those of dy are not read.
+// The columns of y beyond the part's samples are left as they are, and the same columns of dy are
+// not read.
 absl::StatusOr<std::unique_ptr<Layer>> NewInBatchLogitsLayer(const InBatchLogitsConfig& config);
 
 // ---- For tests of a run

@@ -74,9 +74,9 @@ class Ledger {
   bool IsSplitDone(uint32_t epoch, uint32_t split) const;
   // Whether the range that ends the split is consumed.
   bool IsSplitEndConsumed(uint32_t epoch, uint32_t split) const;
-  // Whether the block that holds `block` is begun: whether the first record or slot of its permuted
-  // order is consumed. The block's counts of bad records and empty lines are consumed with that
-  // record or slot. For a partition, `block` may be any offset.
+  // Whether a block is begun: whether the first record or slot of its permuted order is consumed.
+  // The block's counts of bad records and empty lines are consumed with that record or slot.
+  // `block` names the block; for a partition it may be any offset in the block.
   bool IsBlockBegun(uint32_t epoch, uint32_t split, uint64_t block) const;
   // The consumed ranges of a block: ascending, disjoint and not touching. A block that is consumed
   // whole gives one range. REQUIRES: `size` is the block's number of records, or of slots

@@ -45,7 +45,7 @@ struct Grads {
 struct InMatrices {
   const SampleMatrices& matrices;
 };
-// The matrices may cover only a part of the tensor; its other values are kept.
+// The matrices may cover only a part of the tensor; the tensor's other values are kept.
 struct AddMatrices {
   const SampleMatrices& matrices;
 };
