@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<Layer>> NewSoftmaxLayer();
 absl::StatusOr<std::unique_ptr<Layer>> NewConcatLayer();
 
 // Ranges of the first axis, one output for each.   x: [d] or [k, d]  y_i: [size_i] or [size_i, d]
-// INVALID_ARGUMENT unless there are ranges, each from 0 on and of at least one element.
+// INVALID_ARGUMENT if there is no range, or if a range begins below 0 or has no element.
 absl::StatusOr<std::unique_ptr<Layer>> NewSliceLayer(const SliceConfig& config);
 
 // n fields of d, one after another.   xs: [d] or [k, d] each  y: [n, d]
