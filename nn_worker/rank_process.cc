@@ -398,9 +398,9 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
 
 absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,
                          absl::optional<int> card_flag) {
-  // Read before this rank is ready, so that no rank trains a step in a generation that cannot
-  // begin. The other ranks may not see rank 0's disk; they get the network from rank 0 later, in a
-  // call that needs all ranks.
+  // Read the model before this rank is ready, so that no rank trains a step in a generation that
+  // cannot begin. The other ranks may not see rank 0's disk; they get the network from rank 0
+  // later, in a call that needs all ranks.
   StartModel start;
   if (runtime.index() == 0) {
     ASSIGN_OR_RETURN(start, ReadStartModel(runtime.cut_folder(), runtime.job().init_from()));

@@ -26,7 +26,7 @@ class SplitSupply {
   virtual void NextSplit(uint32_t epoch, Callback done) = 0;
 };
 
-// Supplies the splits first, first + step, ... below num_splits, in every epoch.
+// Supplies the splits `first`, `first` + `step`, ... below `num_splits`, in every epoch.
 class StaticSplits final : public SplitSupply {
  public:
   // REQUIRES: step >= 1

@@ -255,7 +255,8 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
   answer.set_number(number);
   if (request.kind() != WishRequest::STOP || stopped_before) return answer;
   if (end.state() == STARTING || !takes_cuts) {
-    // This generation has trained nothing that a cut would save. Earlier generations may have.
+    // This generation has trained nothing that a cut would save, but earlier generations may have
+    // trained something.
     wishes.FulfilAll();
     const std::string start =
         cut_folder.empty() ? "the beginning" : cut_folder.substr(cut_folder.rfind('/') + 1);

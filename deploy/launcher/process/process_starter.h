@@ -44,8 +44,8 @@ class ProcessStarter {
   ProcessStarter& operator=(const ProcessStarter&) = delete;
 
   // Runs args[0] with `args`; stdout and stderr are appended to the file `log_path`. Errors are
-  // those of ChildProcess::Start, with the same marks if something is short. ABORTED if the starter
-  // is gone or does not answer.
+  // those of ChildProcess::Start, and keep its mark if the machine lacks something
+  // (common/base/shortage.h). ABORTED if the starter is gone or does not answer.
   absl::StatusOr<pid_t> Start(const std::vector<std::string>& args, const std::string& log_path);
   // Sends `signal` to each of `pids` that has not ended. ABORTED under the same conditions as
   // Start.

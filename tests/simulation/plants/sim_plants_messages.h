@@ -21,8 +21,8 @@ inline constexpr uint64_t kFirstPlantedNumber = uint64_t{1} << 40;
 
 // The answer to a call that only has to be confirmed.
 rpc::Message DoneMessage();
-// CHECK-fails for an error. If the engine refused a planted call, the plant would break another
-// promise than the one that it is meant to break.
+// CHECK-fails for an error. If the engine refused a planted call, the plant would break a promise
+// other than the one that it is meant to break.
 void ExpectNoError(const absl::StatusOr<rpc::Message>& answer);
 // Parses the header of a request. REQUIRES: it is a Header
 template <typename Header>
