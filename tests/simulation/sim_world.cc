@@ -25,8 +25,8 @@ constexpr int64_t kMaxEvents = 4000000;
 constexpr uint64_t kRunId = 0x5a7a95a7a95a7a95;
 constexpr char kRunDir[] = "/run";
 // A run in which a process dies after every step may have as many lives as it has steps, so only
-// lives without progress count. Without poison, only a few lives of a world end early; with poison,
-// max_restarts is at most 4.
+// lives without progress count. 20 of them are enough: without poison only a few lives of a world
+// end early, and with poison max_restarts is at most 4.
 constexpr int kMostLivesWithoutProgress = 20;
 
 class World {
