@@ -240,7 +240,7 @@ std::function<void(double)> StepSinkOf(RoleRuntime& runtime, std::shared_ptr<Dev
   return [metrics](double seconds) { metrics->ObserveStep(seconds); };
 }
 
-// Logs whether the host launches a step as a few graphs or kernel by kernel.
+// Logs whether the host launches full training passes as graphs or kernel by kernel.
 void LogGraphs(const RoleRuntime& runtime, const Network& network) {
   const JobConfig& job = runtime.job();
   if (job.action() != JobConfig::TRAIN || job.nn_worker().device() == NnWorkerConfig::CPU) return;

@@ -230,8 +230,8 @@ TEST_F(LauncherTest, ASizeThatCannotBeStartedIsDroppedAndTheRunGoesOnAsItWas) {
   ExpectNobodyIsLeft();
 }
 
-// The log's entry for a generation with the new size. `began` says whether the generation was
-// announced or claimed.
+// The log's entry for generation `number` with the job `job`. `began` is the name of a value of
+// Began, which says whether the generation was only announced (BEGAN_SCALE_ANNOUNCED) or claimed.
 std::string GenerationText(int number, const std::string& began, const JobConfig& job) {
   return "generation { generation: " + std::to_string(number) + " began: " + began +
          " cut: 'cut_0001_000001' job { " + job.ShortDebugString() + " } }";
@@ -370,8 +370,8 @@ TEST_F(LauncherTest, AResumedJobIsTheNextOneUntilAGenerationHasIt) {
   Run([] {}, options,
       [&](const StatusAnswer&) {
         ++asked;
-        // The first coordinator dies before it has appended its generation, the second one
-        // afterwards.
+        // The first coordinator dies before it has appended its generation, the second one after it
+        // has appended its own.
         if (asked == 2) {
           AppendToLog(
               "generation { generation: 5 cut: 'cut_0004_000001' job { name: 'new' max_restarts: 5 "

@@ -53,7 +53,8 @@ class LauncherStopTest : public LauncherTest {
                  return true;
                });
   }
-  // Makes the run commit its last cut and stop, and ends all roles with `signal`.
+  // Makes the run commit its last cut and stop, and sends `signal` to all processes except the
+  // coordinator, to end them.
   void StopRun(int signal) {
     CommitCut(1, 1, 7);
     SetStatus("state: STOPPED generation: 1 train { step: 7 } " + kStopped);

@@ -7,10 +7,11 @@
 // wait for it.
 //
 // CopyIn and CopyOut run in the queue of the operations. Host memory given to CopyIn may be reused
-// when CopyIn returns; host memory given to CopyOut is filled when an event that was recorded after
-// the call happens, or after the next Sync(). StartCopyIn and StartCopyOut have their own queues
-// and work only with pinned memory, which the caller must not touch until such an event has
-// happened.
+// when CopyIn returns; host memory given to CopyOut is filled once an event that was recorded after
+// the call has happened, or after the next Sync(). StartCopyIn and StartCopyOut have their own
+// queues and work only with pinned memory. Until an event recorded there after the call has
+// happened, or until the next Sync(), the caller must not change the memory given to StartCopyIn,
+// though it may read it, and must not touch the memory given to StartCopyOut.
 //
 // Views. A backend that computes in host memory lets the host and its operations share memory,
 // which saves copies. Views are optional: a caller that gets null must copy instead. HostView and

@@ -51,8 +51,8 @@ void RankCuts::Take(bool best, bool last) {
   Begin();
 }
 
-// With the plan this rank hands over what it has released. Rank 0 keeps what was handed over even
-// if the cut is abandoned.
+// With the plan this rank hands over what it has released, and forgets it. It does so even if the
+// cut will be abandoned, because rank 0 keeps what was handed over.
 void RankCuts::Begin() {
   CutPlan plan;
   plan.number = ++number_;

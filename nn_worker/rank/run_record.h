@@ -80,8 +80,7 @@ class RunRecord {
   // Sets all fields of `position` except epoch, next and lanes, which say where the order of parts
   // continues.
   void FillPosition(RunPosition* position) const;
-  // All figures that are known here. Without a best validation they describe the model of the last
-  // step.
+  // All figures that are known here. Without a best validation, best_step is the last step.
   RunResult Result() const;
 
  private:

@@ -316,8 +316,8 @@ void TrainingSteps::OnAllIdle() {
 void TrainingSteps::FillPosition(RunPosition* position) const {
   position->set_epoch(epoch_ended_ ? epoch_ + 1 : epoch_);
   if (pipeline_ == nullptr) {
-    // No epoch was begun in this generation, so the order continues where the previous generation
-    // left off.
+    // No epoch was begun in this generation, so the order still continues at the position from
+    // which the generation began.
     *position->mutable_lanes() = options_.position.lanes();
     position->set_lane_turn(options_.position.lane_turn());
   } else if (!epoch_ended_) {

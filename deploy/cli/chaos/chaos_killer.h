@@ -62,7 +62,8 @@ class ChaosKiller {
 
  private:
   void Run();
-  // Whether the launcher has started new processes since the last kill.
+  // Whether a process of the run is alive that the launcher has started since the last kill. Before
+  // the first kill, any process of the run counts.
   bool HasNextLife() const;
   // False if no process of that name lives, for example because it has not been started yet.
   bool KillOne(const ChaosEvent& event);

@@ -364,8 +364,8 @@ JobConfig MakeJob(const WorldShape& shape) {
   checkpoint->set_every_steps(static_cast<int64_t>(RandomBits(shape.seed, 84) % 5));
   checkpoint->set_every_seconds(RandomBits(shape.seed, 86) % 4 == 0 ? 0.02 : 0);
   checkpoint->set_keep(1 + static_cast<int>(RandomBits(shape.seed, 87) % 2));
-  // The limit is so small that a cut is abandoned as soon as rows change. After two such cuts the
-  // next one makes Updates wait.
+  // In some jobs the memory for copies of rows is so small that a cut is abandoned as soon as rows
+  // change. After two such cuts the next one makes Updates wait.
   if (RandomBits(shape.seed, 88) % 8 == 0) checkpoint->set_copy_bytes(64);
   AddTables(shape, &job);
   AddData(shape, &job);
