@@ -348,8 +348,8 @@ class TopicBatchMaker final : public BatchMaker {
                               const absl::Status& why) {
     return absl::FailedPreconditionError(absl::StrCat(
         blocks.name(), ", offsets ", closed.first, " to ", closed.end, ": ", why.message(),
-        "; the topic has changed since the run began: it now has messages there that it did not ",
-        "have, or other ones. Begin a new run"));
+        "; the topic has changed since the run began: messages at these offsets were added or ",
+        "replaced. Begin a new run"));
   }
 
   // Call when the partition has been read to its end.
