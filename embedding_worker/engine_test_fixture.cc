@@ -169,8 +169,8 @@ void EngineTest::Start(const JobConfig& job, int index) {
 Reply EngineTest::SendBytes(const rpc::Method& method, rpc::Message message) {
   auto reply = std::make_shared<absl::optional<absl::StatusOr<rpc::Message>>>();
   engine_->Handle(method, std::move(message), [reply](absl::StatusOr<rpc::Message> answer) {
-    // The callback shares `reply`: if the engine answers later, that happens within another
-    // SendBytes.
+    // The callback shares `reply`, because the engine may answer later: within another SendBytes,
+    // or when the test advances the executor's time.
     EXPECT_FALSE(reply->has_value()) << "answered twice";
     *reply = std::move(answer);
   });

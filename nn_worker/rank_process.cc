@@ -340,8 +340,8 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
   if (made.meter != nullptr) {
     RETURN_IF_ERROR(trainer.Reserve(LargestPart(job, layout, made.backend->PinnedBuffers())));
   }
-  // A run begins from another run's model only once; later generations begin from the run's own
-  // cuts.
+  // Until the run has a cut, each generation begins from the other run's model (init_from); later
+  // generations begin from the run's own cuts.
   if (!runtime.cut_folder().empty()) {
     RETURN_IF_ERROR(trainer.StartFromCut(start));
   } else if (!job.init_from().empty()) {

@@ -101,8 +101,10 @@ class RunLog {
   const EndEntry* end() const;
   // The cut of that name; null if none was committed.
   const CutEntry* FindCut(absl::string_view name) const;
-  // The number of generations since the last CUT entry that were begun because the generation
-  // before them had failed.
+  // The number of generations that were begun because the generation before them had failed. Counts
+  // back from the newest entry, and stops at the last CUT entry or at the last generation that
+  // began for another reason: a user's start or resume, a change of the run's size, ranks that left
+  // because they had been asked to, or a job that was dropped.
   int restarts_without_cut() const;
   // Whether the newest entry is the last cut of its generation: a cut with which the ranks left
   // because they had been asked to leave.
@@ -124,8 +126,9 @@ class RunLog {
   RunLog(std::string run_dir, FileSystem* file_system, uint64_t writer)
       : run_dir_(std::move(run_dir)), file_system_(file_system), writer_(writer) {}
 
-  // The entries from the newest COMPACTED one on, the newest first. DATA_LOSS if a number has no
-  // file, in which case `*missing` is set to this number, or if an entry is damaged.
+  // The entries from the newest COMPACTED one on, the newest first. DATA_LOSS if an entry is
+  // damaged, or if `numbers` lacks a number; NOT_FOUND if a listed file is gone. If a file is
+  // missing, sets `*missing` to its number.
   absl::StatusOr<std::vector<RunLogEntry>> ReadDown(const std::vector<size_t>& numbers,
                                                     absl::optional<size_t>* missing) const;
   absl::Status Take(RunLogEntry entry);

@@ -41,8 +41,8 @@ struct TableFit {
 // REQUIRES: a validated job
 TableFit FitOf(const CheckpointManifest& model, const JobConfig& job, const std::string& table);
 
-// The warnings for all tables that the run takes from the model: those that WarmStartConfig.only
-// names, or all if the run only scores.
+// The warnings for all tables that the run takes from the model: those that match
+// WarmStartConfig.only, or all if `only` is empty or the run only scores.
 std::vector<std::string> IdWarnings(const CheckpointManifest& model, const JobConfig& job);
 
 }  // namespace satrap

@@ -29,7 +29,8 @@ enum class LearnsFrom {
   kSidesOfAHalf,  // pairs of a label above 1/2 and a label that is not
 };
 
-// The labels that one LABEL column may have: those that all tasks which read the column accept.
+// The labels that one LABEL column may have: those that are accepted by all tasks which read the
+// column as their label. A task that reads it only as its mask does not matter.
 struct LabelTargets {
   std::string column;
   TaskConfig::Loss loss = TaskConfig::BCE;  // the most restrictive loss of these tasks

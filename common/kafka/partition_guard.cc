@@ -217,8 +217,8 @@ void PartitionGuard::AskWhatMayHaveChanged() {
       // If there is a reason to doubt the partition, the result of its last look no longer counts.
       if (std::exchange(guarded.doubt, false)) guarded.looked_end = -2;
       if (!guarded.status.ok() || guarded.end == guarded.looked_end) continue;
-      // Nothing was read if there is no anchor. If the start is also 0, there are no earlier
-      // messages that could be missed.
+      // If there is no anchor and the start is 0, nothing was read yet, because the first message
+      // would have become the anchor, and there are no earlier messages that could be missed.
       if (!guarded.anchor.has_value() && guarded.start == 0) continue;
       AddQuestion(i, &asked, &questions);
     }

@@ -94,7 +94,8 @@ class FakeCoordinator final : public rpc::Handler {
     while (wishes_ < count) changed_.Wait(&mutex_);
     return wishes_;
   }
-  // Waits for `count` more heartbeats, whether or not they are answered.
+  // Waits for `count` more heartbeats. Heartbeats that are answered with an error or with garbage
+  // count, too; those that are left unanswered after FallSilent do not.
   void AwaitHeartbeats(int count) {
     MutexLock lock(&mutex_);
     const int enough = heartbeats_ + count;

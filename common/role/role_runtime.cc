@@ -240,8 +240,8 @@ int RunRole(Role role, int argc, char** argv,
     fprintf(stderr, "error: %s: %s\n", std::string(RoleName(role)).c_str(),
             std::string(status.message()).c_str());
     if (flags.ok()) LeaveEnding(flags->ending, FailureOf(role, flags->role_index, status));
-    // FAILED_PRECONDITION means that the coordinator belongs to another generation. A later start
-    // may find the right coordinator.
+    // If there is no coordinator, or it belongs to another generation (FAILED_PRECONDITION), a
+    // later start may find the right coordinator.
     const Ending failure = FailureOf(role, 0, status);
     const bool again =
         absl::IsFailedPrecondition(status) || !NoRestartCures(failure, /*before=*/Ending());

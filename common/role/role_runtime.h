@@ -32,9 +32,9 @@
 //           or a peer is of another run or generation.
 //
 // Signals. The first SIGTERM asks the coordinator to stop the run, and this process continues to
-// serve until the run has its last cut, or until stop_seconds and a little more have passed; then
-// it exits with 75. A second SIGTERM, or a SIGINT, exits with 0 at once. The local launcher asks
-// the coordinator itself, and sends SIGKILL.
+// serve until the run has its last cut. If stop_seconds and a little more pass without that, it
+// exits with 75. A second SIGTERM, or a SIGINT, exits with 0 at once. The local launcher asks the
+// coordinator itself, and sends SIGKILL.
 //
 // Thread-safe, but Serve, Join and WaitForFinish are for the main thread.
 

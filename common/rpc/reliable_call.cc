@@ -15,7 +15,8 @@ constexpr int64_t kLongestPauseUs = 1000 * 1000;
 // On a busy machine a timer is late by milliseconds. If it is late by more than this, the process
 // was suspended.
 constexpr int64_t kUsualLatenessUs = 1000 * 1000;
-// The limit of one attempt, however slow transfers are. gRPC's keepalive detects a dead connection.
+// The limit of one attempt, however slow transfers are; its payload's TransferMs is added to it.
+// gRPC's keepalive detects a dead connection.
 constexpr int64_t kLongestAttemptMs = 600 * 1000;
 
 bool IsPeerAway(const absl::Status& status) {

@@ -51,8 +51,8 @@ struct TopicStream {
   // partitions.
   bool endless = false;
   std::unique_ptr<DeadLetterSink> dead_letters;  // null: bad records go to the quarantine files
-  // The first labels, if this is the train stream of a new run; otherwise null. They are checked
-  // before any block is sent.
+  // The first labels, if this is the train stream of a run that begins from nothing, that is,
+  // without a cut; otherwise null. They are checked before any block is sent.
   std::unique_ptr<FirstLabels> first_labels;
   TopicProgress progress;
 

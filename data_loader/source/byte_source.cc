@@ -192,7 +192,7 @@ class ZstdFile final : public ByteSource {
       if (ZSTD_isError(result)) return Failed(ZSTD_getErrorCode(result));
       inside_frame_ = result != 0;
       if (out.pos > 0) return out.pos;
-      // The input has ended. The decompressor could still have had output left, but it had none.
+      // If the input has ended, the decompressor could still have had output left. It had none.
       if (!more) return Damaged(path_, input_.offset(), "the zstd file ends early");
     }
   }

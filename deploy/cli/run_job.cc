@@ -104,8 +104,11 @@ absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
 
 // If the job's init_from names a cut itself, returns a lock that keeps this cut on the disk. Rank 0
 // pins the cut later, but a generation may need it again as long as the run has no cut of its own.
-// Returns null in two cases. If init_from names a run or a link, each generation takes the cut to
-// which that name refers at the time. If the run already has a cut, it no longer needs the model.
+//
+// Otherwise returns null. If init_from names a run or a link, each generation takes the cut to
+// which that name refers at the time. If the run already has a cut, it no longer needs the model,
+// whatever has happened to it. Also returns null if the job has no init_from, or if the cut has
+// been removed.
 absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(job.run_dir()));
   if (progress.cut.has_value()) return nullptr;

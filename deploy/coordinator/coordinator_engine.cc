@@ -228,7 +228,7 @@ absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& reque
   failure.set_kind(request.ending().kind());
   end.EndBy(std::move(failure));
   // The failed member exits now. So the coordinator need not wait until this member has been told
-  // that the run has ended.
+  // that the generation has ended.
   members.SetTold(request.role(), request.index());
   return end.Told();
 }

@@ -121,7 +121,7 @@ class GenerationEnd {
   RunState state_ = STARTING;
   Ending ending_;
   absl::optional<std::string> appending_;
-  bool dropping_ = false;                  // the host is about to append DROPPED
+  bool dropping_ = false;                  // the host is appending DROPPED, or will
   absl::optional<std::string> uncertain_;  // a text of which it is not known whether it is true
   absl::optional<PutOffEnd> put_off_;
 };

@@ -23,10 +23,10 @@ bool NothingWasLostBefore(const RunLog& log);
 
 // What a generation's coordinator knows about the training in its generation.
 struct TrainedSince {
-  absl::optional<CutEntry> own_cut;  // the newest cut of this generation
+  absl::optional<CutEntry> own_cut;  // the newest cut that this generation committed
   std::string start_cut;             // name of the cut it began from; empty: the beginning
   uint64_t start_step = 0;           // the step at which it began
-  uint64_t step = 0;                 // the last step reported, perhaps a second ago
+  uint64_t step = 0;                 // the last step that rank 0 reported, perhaps a second ago
 };
 // Appends to the text of `how` how much work is lost and where the run continues. Sets `loss` if
 // steps are known to be lost.

@@ -281,8 +281,9 @@ int RunMain(const std::vector<std::string>& args) {
   const absl::StatusOr<Exit> exit = Run(*flags);
   if (exit.ok()) return CodeOf(*exit, *flags);
   const Ending failure = FailureOf(COORDINATOR, 0, exit.status());
-  // A failure of this kind ends the run if it occurs a second time. This process cannot know
-  // whether it will occur again; only the process that starts this one again can.
+  // Some failures end the run only if the previous attempt ended from the same cause. This process
+  // cannot know whether its own failure is such a repetition, but the process that starts it again
+  // can. So it exits as if a restart may help.
   if (RuleOf(failure).follows != Follows::kRunEndsIfRepeated) {
     return CodeOf({kExitFailed, failure}, *flags);
   }

@@ -312,8 +312,8 @@ absl::optional<RunEnd> Launcher::Rep::Pause(int64_t pause_ms, const Ending& last
   return absl::nullopt;
 }
 
-// SIGKILL loses nothing: everything of value is on the disk. After SIGTERM a role would first ask
-// for a last cut.
+// SIGKILL loses nothing of value: everything that counts is on the disk. After SIGTERM a role would
+// first ask for a last cut.
 void Launcher::Rep::EndAll() {
   if (generation == nullptr || generation->AllEnded()) return;
   generation->End(SIGKILL, kKillMs).IgnoreError();

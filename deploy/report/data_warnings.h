@@ -23,8 +23,8 @@ class DataWarnings {
   // its beginning. If not, there are no warnings for which all labels must be known.
   explicit DataWarnings(bool since_begin = true) : since_begin_(since_begin) {}
 
-  // Continues from what an earlier command has saved. If `kept` has no labels, that command did not
-  // see the run's end. Then this object does not know all labels.
+  // Continues from what an earlier command has saved. If `kept` has no labels, the commands so far
+  // have not seen the run from its beginning to its end. Then this object does not know all labels.
   void Restore(const LoaderProgress& kept);
   // What to save now in case this command is killed: only the warnings. Labels are left out,
   // because loaders may read further labels that a later command would not know.

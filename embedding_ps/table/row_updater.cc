@@ -281,7 +281,8 @@ double RowUpdater::Step::Squares(uint64_t key, const float* gradient,
   }
   context_.sample_count = sample_count;
   Prepare(gradient, copy_.data());
-  // Summed in the order of the values, so that the sum of a row has the same bits on every PS.
+  // Summed in the order of the values, so that the sum of a row has the same bits wherever it is
+  // computed.
   double squares = 0;
   for (const float value : normalised_) squares += static_cast<double>(value) * value;
   return squares;

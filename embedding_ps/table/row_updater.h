@@ -89,8 +89,8 @@ class RowUpdater {
   // them or, if `finite` is false, to record a step that they would otherwise count as missed.
   bool needs_sweep(bool finite) const { return finite ? needs_sweep_ : has_last_step_; }
   // Whether the table's gradients count in the norm of JobConfig.gradient_clip_norm and are
-  // multiplied by its factor. False with normalisation NONE, because those gradients are not
-  // divided by the normalizer.
+  // multiplied by its factor. False with normalisation NONE, where they are not divided by the
+  // normalizer either.
   bool is_clipped() const { return normalises_; }
   // Whether rows that no sample of a step holds also have gradients that count in the norm of
   // gradient_clip_norm.

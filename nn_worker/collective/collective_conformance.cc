@@ -39,7 +39,7 @@ TEST_P(CollectiveConformance, SumsInRankOrder) {
         std::vector<double> doubles(count);
         for (size_t i = 0; i < count; ++i) {
           values[i] = ValueOf(collective->rank(), i);
-          doubles[i] = values[i] / 3.0;  // which no float holds: a sum of floats would show
+          doubles[i] = values[i] / 3.0;  // mostly not a float: a sum of floats would show
         }
         ASSERT_TRUE(collective->AllReduceSum(absl::MakeSpan(values)).ok());
         ASSERT_TRUE(collective->AllReduceSum(absl::MakeSpan(doubles)).ok());

@@ -25,7 +25,7 @@ struct KeptArray {
 };
 
 // Appends to `kept` the arrays of `layout` in `buffer`. Each gets its name followed by `suffix`,
-// which is "", "#adam.m" or kAverageSuffix.
+// which is "", kAverageSuffix, or "#" and the name of a state of the optimizer, such as "#adam.m".
 inline constexpr absl::string_view kAverageSuffix = "#average";
 void AppendKept(const FlatLayout& layout, const Tensor& buffer, absl::string_view suffix,
                 std::vector<KeptArray>* kept);

@@ -60,7 +60,8 @@ absl::Status NetworkGraph::Bind(const NetworkValues& values, const Tensor& gradi
     binding.copies = rounded[node];
     binding.xs = nodes_[node].xs;
     binding.ys = nodes_[node].ys;
-    // If there is no memory for gradients, `dys` is empty, and layers prepare no gradients.
+    // If there is no memory for gradients, the tensors in `dys` are empty, and layers prepare no
+    // gradients.
     binding.dys = nodes_[node].dys;
     binding.dxs = nodes_[node].dxs;
     binding.input_relu = InputRelu(static_cast<int>(node));

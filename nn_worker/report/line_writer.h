@@ -30,8 +30,8 @@ class LineWriter {
   // has returned. `now_ms` gives the time of a monotonic clock.
   explicit LineWriter(std::function<bool(absl::string_view line)> write,
                       std::function<int64_t()> now_ms = &MonotonicMs);
-  // Waits until all lines are written, for kMostClosingMs at most. A write that still hangs after
-  // that keeps its thread until the process ends, and the lines after it are lost.
+  // Waits until all lines are written, for kMostClosingMs at most. If a write still hangs then, it
+  // goes on in its thread until it returns or the process ends, and the lines after it are lost.
   ~LineWriter();
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;

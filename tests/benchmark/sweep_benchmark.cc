@@ -6,7 +6,8 @@
 //
 // A sweep and the copy take turns. The medians are printed as one JSON line for each optimizer and
 // L2 mode. With one thread, times are the thread's processor time, so that other programs do not
-// count. With more threads, they are wall-clock times.
+// count. With more threads, the times of sweeps are wall-clock times; those of copies are still
+// processor times.
 
 #include <algorithm>
 #include <cstring>

@@ -92,7 +92,7 @@ TEST_F(ScaleTest, ASyncRunThatIsKilledAndScaledGetsTheModelOfAnUndisturbedOne) {
   EXPECT_EQ(ModelDigest(), undisturbed);
 }
 
-// No test machine has the card that the change of the job asks for.
+// No test machine has both the programs and the card that the change of the job asks for.
 TEST_F(ScaleTest, ASizeThatCannotBeginIsNamedAndTheRunGoesOnAsItWas) {
   const Command run = StartRun(WriteCountingJob(kRecords), {"--set", "mode=HYBRID"});
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);

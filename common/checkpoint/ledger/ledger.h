@@ -12,8 +12,8 @@
 // out.
 //
 // A split of a file is done when the range that ends it is consumed and the number of consumed
-// records is the one that this range states. A topic partition must also have all its offsets
-// consumed. A closed epoch is consumed whole, whatever splits it had.
+// records is the one that this range states. A topic partition is done when the range that ends it
+// and all its offsets are consumed. A closed epoch is consumed whole, whatever splits it had.
 //
 // Add takes a microsecond or less, so that a rank can call it for each part that it releases.
 //

@@ -1,6 +1,6 @@
 // A FileSystem in memory for tests. A test sees the order of the operations. It can set a hook,
-// which runs before each operation. The hook can make the operation fail, or do what another
-// process might do at that moment.
+// which runs before each operation that changes something, and another one, which runs before each
+// Open. A hook can make the operation fail, or do what another process might do at that moment.
 //
 // The file system keeps everything, synced or not, so it does not model power failures; the
 // simulation's disk does (tests/simulation). Not thread-safe.

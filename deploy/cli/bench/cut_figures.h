@@ -17,11 +17,11 @@ struct CutFigures {
   double samples_per_second = 0;
   // One element for each cut that paused the measured part of the training.
   struct Pause {
-    double seconds = 0;        // time between the steps around it, less a usual step
+    double seconds = 0;        // time between the counted steps around it, less a usual step
     double usual_seconds = 0;  // the usual time of a step
   };
   std::vector<Pause> pauses;
-  // One value for each cut that ended within the measured part of the training.
+  // One value for each cut that was committed within the measured part of the training.
   std::vector<double> writing_seconds;
   std::vector<double> copied_bytes;
   int abandoned = 0;

@@ -69,7 +69,8 @@ class Chaos {
  private:
   const ChaosEvent& Current() const { return events_[next_ - 1]; }
 
-  // Events wait for a generation that trains, so each of them costs one restart.
+  // Events wait for a generation that trains, so each kill and each long stop costs a restart of
+  // its own.
   bool IsDue(const StatusAnswer& status) const {
     return status.state() == RUNNING && status.generation() != ended_generation_ &&
            ProgressFraction(status) >= events_[next_].fraction;
@@ -229,7 +230,8 @@ std::vector<std::string> UndisturbedDirs(const JobConfig& job, const ChaosFlags&
   return dirs;
 }
 
-// Checks, before hours of training, that every output file can be written at the end.
+// Checks everything that will be written, before hours of training: that the output files can be
+// written, and that the folders of all runs can be made.
 absl::Status CheckAllOutputs(const JobConfig& job, const std::string& job_path,
                              const ChaosFlags& flags, std::vector<std::string> run_dirs) {
   RETURN_IF_ERROR(CheckOutputs(job, job_path, {flags.run.report}));

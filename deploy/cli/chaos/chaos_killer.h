@@ -44,7 +44,8 @@ class ChaosKiller {
 
   // Starts the thread. The first kill waits for the first cut, so that there is a cut to verify
   // after every kill. Each later kill waits until the launcher has started new processes after the
-  // previous kill, and then for `wait_seconds`. So each kill costs one restart.
+  // previous kill, so each kill costs one restart. Every kill, the first one included, then waits
+  // for its `wait_seconds`.
   explicit ChaosKiller(Options options);
   ~ChaosKiller();
   ChaosKiller(const ChaosKiller&) = delete;

@@ -41,8 +41,8 @@ class FakeRunTest : public LoggedRunTest, private rpc::Handler {
   std::function<absl::StatusOr<uint64_t>(const WishRequest& wish)> on_wish_;
   // This many of the first wishes are never answered.
   int silent_wishes_ = 0;
-  // Whether the run's folder is released once the coordinator has answered STOPPED, as a launcher
-  // would release it.
+  // Whether the run's folder is released when the coordinator answers STOPPED, as a launcher would
+  // release it.
   bool is_released_ = true;
   // Wishes returns the wishes received so far, and StatusCalls the number of calls of Status.
   std::vector<WishRequest> Wishes();

@@ -38,8 +38,8 @@ SplitList WithTopics(SplitList files, const std::vector<StreamTopics>& topics);
 // The name of the list's file: 16 hexadecimal digits.
 std::string SplitListDigest(const SplitList& splits);
 
-// The first difference of `b` from `a`, as a text that can follow "sees": "the file a.csv has 7
-// bytes", "... 3 train files, not 4". Empty if they are equal.
+// The first difference of `b` from `a`, as a text that can follow "sees": "7 bytes in a.csv, not
+// 5", "3 files of stream 0, not 4 of stream 0". Empty if they are equal.
 std::string FirstDifference(const SplitList& a, const SplitList& b);
 
 }  // namespace satrap

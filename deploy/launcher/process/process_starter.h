@@ -50,8 +50,8 @@ class ProcessStarter {
   // Sends `signal` to each of `pids` that has not ended. ABORTED under the same conditions as
   // Start.
   absl::Status Signal(const std::vector<pid_t>& pids, int signal);
-  // The ends of programs since the last call, in order; empty if there are none. Never blocks.
-  // ABORTED under the same conditions as Start.
+  // The ends of programs that no earlier call has returned, in order; empty if there are none.
+  // Never blocks. ABORTED under the same conditions as Start.
   absl::StatusOr<std::vector<Exit>> TakeExits();
   // Call after ABORTED. Waits until the lost starter and everything that it had started are gone,
   // and forks another starter. TakeExits then reports for each of these programs that signal 9

@@ -149,7 +149,7 @@ void AddPieces(const DotGradient& gradient, int64_t dim, std::vector<DotGradPiec
       factors->push_back(factor);
     }
     const size_t count = factors->size() - first;
-    // A gradient without terms becomes 0, unless `add` is set: then it stays as it is.
+    // A piece without terms becomes 0, unless `add` is set: then it stays as it is.
     if (count == 0 && gradient.add) continue;
     pieces->push_back({ValuesOf(gradient.dx), static_cast<int32_t>(*begin),
                        static_cast<int32_t>(*end - *begin), static_cast<int32_t>(first),

@@ -1,5 +1,6 @@
 // Divides the elements of matrices among the threads of a kernel. A thread handles groups of N
-// neighbouring elements of a row, and loads or stores each group in one access. For kernel sources.
+// neighbouring elements of a row, and loads or stores each group in one access where the rows are
+// aligned. For kernel sources.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_

@@ -27,8 +27,9 @@ namespace satrap {
 // `allocator` is that of the payload; may be null. REQUIRES: a validated job, and its layout
 PartInput LargestPart(const JobConfig& job, const PartLayout& layout,
                       std::shared_ptr<BufferAllocator> allocator);
-// The part with the most ids and rows among those with `part_samples` samples. Its payload has at
-// most `largest_bytes` bytes.
+// The part with the most ids and rows among those with `part_samples` samples. It has only as many
+// rows as its payload of `largest_bytes` bytes has room for, but at least one row of each table
+// that sends rows.
 PartInput LargestPartOf(int64_t part_samples, const JobConfig& job, const PartLayout& layout,
                         std::shared_ptr<BufferAllocator> allocator,
                         int64_t largest_bytes = rpc::kLargestMessageBytes);

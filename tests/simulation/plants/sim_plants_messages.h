@@ -37,8 +37,9 @@ void EditHeader(rpc::Message* request, const std::function<void(Header*)>& edit)
   edit(&header);
   request->header = header.SerializeAsString();
 }
-// Changes the CallId of a request, for any method that has one. Calls without a stream count as
-// calls of TRAIN_STREAM.
+// Changes the CallId of a request of PutBatch, NextBatch, PushGradients, Ack, Update, ApplyStep or
+// LeaseSplit. Leaves requests of other methods as they are. Calls without a stream count as calls
+// of TRAIN_STREAM.
 void EditCall(const rpc::Method& method, rpc::Message* request,
               const std::function<void(int stream, CallId*)>& edit);
 // Renumber gives a request a new number, for any method that numbers its calls. SetCall sets all
