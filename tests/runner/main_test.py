@@ -21,13 +21,15 @@ class FakeBazel:
         self.manual = []
         self.grpc = []
         self.unsanitized = []
+        self.not_under_tsan = []
         self.whole_runs = ["//common:b_test"] if "--test_tag_filters=whole_run" in said else []
 
     def query(self, expression):
         if expression.startswith("tests("):
             return ["//common:a_test"] + self.whole_runs + self.grpc
         for tag, labels in (("whole_run", self.whole_runs), ("manual", self.manual),
-                            ("grpc", self.grpc), ("no_sanitizer", self.unsanitized)):
+                            ("grpc", self.grpc), ("no_sanitizer", self.unsanitized),
+                            ("no_tsan", self.not_under_tsan)):
             if f"\\b{tag}\\b" in expression:
                 return labels
         if "labels(srcs" in expression:
@@ -67,6 +69,7 @@ class MainTest(unittest.TestCase):
         self.manual = []
         self.grpc = []
         self.unsanitized = []
+        self.not_under_tsan = []
 
     def write_xml(self, program, cases):
         folder = f"{self.root}/bazel-testlogs/common/{program}"
@@ -85,6 +88,7 @@ class MainTest(unittest.TestCase):
         self.bazel.manual = self.manual
         self.bazel.grpc = self.grpc
         self.bazel.unsanitized = self.unsanitized
+        self.bazel.not_under_tsan = self.not_under_tsan
         out = io.StringIO()
         with mock.patch.object(main, "Bazel", lambda root: self.bazel), contextlib.redirect_stdout(out):
             status = main.main([self.root, self.root, *arguments])
@@ -173,8 +177,8 @@ class MainTest(unittest.TestCase):
         self.write_xml("b_test", 3)
         self.grpc = ["//common:b_test"]
         status, lines = self.run_main("test", "tsan", "common", said={
-            "--test_tag_filters=-no_sanitizer,-grpc": (0, "//common:a_test PASSED in 1.0s\n"),
-            "--test_tag_filters=-no_sanitizer,grpc": (0, "//common:b_test PASSED in 1.0s\n"),
+            "--test_tag_filters=-no_sanitizer,-no_tsan,-grpc": (0, "//common:a_test PASSED in 1.0s\n"),
+            "--test_tag_filters=-no_sanitizer,-no_tsan,grpc": (0, "//common:b_test PASSED in 1.0s\n"),
         })
         self.assertEqual((status, lines[-1]), (0, "5 passed, 0 failed"))
         self.assertEqual(len(self.bazel_tests()), 2)
@@ -189,7 +193,7 @@ class MainTest(unittest.TestCase):
         passed = (0, "//common:a_test PASSED in 1.0s\n")
         for grpc, tags in (([], "-grpc"), (["//common:a_test"], "grpc")):
             self.grpc = grpc
-            filters = f"--test_tag_filters=-no_sanitizer,{tags}"
+            filters = f"--test_tag_filters=-no_sanitizer,-no_tsan,{tags}"
             status, lines = self.run_main("test", "tsan", "common", said={"": none, filters: passed})
             self.assertEqual((status, lines[-1]), (0, "2 passed, 0 failed"))
             self.assertEqual([filters in call for call in self.bazel_tests()], [True])
@@ -200,6 +204,16 @@ class MainTest(unittest.TestCase):
         status, lines = self.run_main("test", "tsan", "common", said={"": (4, "")})
         self.assertEqual((status, lines[-2:]), (1, ["no test ran", "0 passed, 0 failed"]))
         self.assertEqual(self.bazel_tests(), [])
+
+    def test_what_thread_sanitizer_cannot_run_is_left_out_under_it_alone(self):
+        self.not_under_tsan = ["//common:a_test"]
+        status, lines = self.run_main("test", "tsan", "common", said={"": (4, "")})
+        self.assertEqual((status, lines[-2:]), (1, ["no test ran", "0 passed, 0 failed"]))
+        self.assertEqual(self.bazel_tests(), [])
+        status, lines = self.run_main("test", "asan", "common", said={
+            "--test_tag_filters=-no_sanitizer": (0, "//common:a_test PASSED in 1.0s\n"),
+        })
+        self.assertEqual((status, lines[-1]), (0, "2 passed, 0 failed"))
 
     def test_a_folder_of_whole_runs_and_manual_tests_has_no_other_phase(self):
         self.write_xml("b_test", 3)

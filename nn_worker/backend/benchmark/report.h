@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "nn_worker/backend/benchmark/timing.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 
@@ -41,8 +42,8 @@ struct BenchmarkPlace {
   int64_t batch = 0;
 };
 
-// One JSON line, without a line break at the end.
-std::string JsonOf(const BenchmarkPlace& place, const BenchmarkRow& row);
+// The row as the JSON line that the benchmark prints.
+KernelLine LineOf(const BenchmarkPlace& place, const BenchmarkRow& row);
 // A line for each row: first the ceilings, then the others with the lowest share first.
 std::string TableOf(std::vector<BenchmarkRow> rows);
 
