@@ -7,7 +7,7 @@
 // and still finds the manifest also finds the other files. Where locks do not work, nothing is
 // pinned, and a reader whose cut vanishes looks for the newest cut again.
 //
-// Thread-safe: functions of their arguments and of the disk.
+// Thread-safe: the functions depend only on their arguments and on the disk.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_CUT_PIN_H_
 #define SATRAP_COMMON_CHECKPOINT_CUT_PIN_H_

@@ -4,7 +4,7 @@
 // says so, and the next generation has the job of the last generation that did begin.
 //
 // Functions that take the entries of a run's log (RunLog::entries) return pointers into them.
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_JOB_OF_RUN_H_
 #define SATRAP_COMMON_CHECKPOINT_JOB_OF_RUN_H_

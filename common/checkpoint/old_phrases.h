@@ -2,7 +2,7 @@
 // builds did not have the message Ending (proto/control.proto). No other code decides anything by
 // text that is meant for people.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_OLD_PHRASES_H_
 #define SATRAP_COMMON_CHECKPOINT_OLD_PHRASES_H_

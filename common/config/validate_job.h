@@ -1,7 +1,7 @@
 // Checks whether a job is valid. Shapes inside the dense network are checked by the network itself
 // (nn_worker/graph).
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_VALIDATE_JOB_H_
 #define SATRAP_COMMON_CONFIG_VALIDATE_JOB_H_

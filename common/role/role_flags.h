@@ -4,7 +4,8 @@
 //                --listen=unix:/.../embedding_ps_0 --advertise=unix:/.../embedding_ps_0
 //   coordinator --config=run/job.textproto --listen=unix:/.../coordinator
 //
-// Roles get everything else from the coordinator. Thread-safe: functions of their arguments.
+// Roles get everything else from the coordinator. Thread-safe: the functions depend only on their
+// arguments.
 
 #ifndef SATRAP_COMMON_ROLE_ROLE_FLAGS_H_
 #define SATRAP_COMMON_ROLE_ROLE_FLAGS_H_

@@ -1,6 +1,6 @@
 // The work that a run loses if it continues from its newest cut: what was trained after it.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_LOST_WORK_H_
 #define SATRAP_DEPLOY_COORDINATOR_LOST_WORK_H_

@@ -1,7 +1,7 @@
 // The table that `satrap topics` prints: topic partitions, the offsets that the broker has, and how
 // far a run or a consumer group has read.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DEPLOY_KAFKA_TOPICS_TABLE_H_
 #define SATRAP_DEPLOY_KAFKA_TOPICS_TABLE_H_

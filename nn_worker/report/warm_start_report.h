@@ -1,6 +1,6 @@
 // Reports of rank 0 about the model that a run begins with or scores with.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_REPORT_WARM_START_REPORT_H_
 #define SATRAP_NN_WORKER_REPORT_WARM_START_REPORT_H_

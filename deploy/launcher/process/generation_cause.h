@@ -1,7 +1,8 @@
 // Finds out why a generation ended, from the signals, exit codes and endings (common/role/ending.h)
 // of its processes, and from its coordinator's answers. Logs are only shown to people.
 //
-// Thread-safe: functions of their arguments and of the files that the processes have left.
+// Thread-safe: the functions depend only on their arguments and on the files that the processes
+// have left.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_GENERATION_CAUSE_H_
 #define SATRAP_DEPLOY_LAUNCHER_PROCESS_GENERATION_CAUSE_H_

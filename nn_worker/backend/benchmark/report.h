@@ -1,7 +1,7 @@
 // Formats the output of kernel_benchmark: a JSON line for each measurement when it is made, and a
 // table of all measurements at the end.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BENCHMARK_REPORT_H_
 #define SATRAP_NN_WORKER_BACKEND_BENCHMARK_REPORT_H_
