@@ -106,7 +106,7 @@ class Request:
         # What is tagged manual needs a toolkit or a card; a source may be in such a program alone.
         programs = [program for program in programs if program not in manual] or programs
         if not programs:
-            raise Refused(f"{path} is no source of a test in {folder}/BUILD")
+            raise Refused(f"{path} is not a source of a test in {folder}/BUILD")
         if not name.endswith(".cc"):
             self.targets += programs
             return

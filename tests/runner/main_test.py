@@ -153,7 +153,7 @@ class MainTest(unittest.TestCase):
     def test_refuses_what_is_no_test(self):
         for typed, message in (
             ("common/missing_test.cc", "there is no folder, test file or label"),
-            ("common/none_test.cc", "is no source of a test"),
+            ("common/none_test.cc", "is not a source of a test"),
         ):
             with self.assertRaisesRegex(main.Refused, message):
                 self.run_main("test", typed)

@@ -222,7 +222,7 @@ TEST(ConsumedSplit, AStateThatContradictsItselfIsDamage) {
   EXPECT_THAT(ReadError(state), HasSubstr("a block without ranges or with half a range"));
   state = good;
   state.mutable_blocks(0)->add_lines(1);
-  EXPECT_THAT(ReadError(state), HasSubstr("a number of lines that differs"));
+  EXPECT_THAT(ReadError(state), HasSubstr("more or fewer lines than positions"));
   state = good;
   state.mutable_blocks(0)->add_from_to(3);
   state.mutable_blocks(0)->add_from_to(5);
@@ -247,7 +247,7 @@ TEST(ConsumedSplit, AStateThatContradictsItselfIsDamage) {
   EXPECT_THAT(ReadError(state), HasSubstr("more records than its recorded end allows"));
   state = good;
   state.set_rows(2);
-  EXPECT_THAT(ReadError(state), HasSubstr("differs from that of its ranges"));
+  EXPECT_THAT(ReadError(state), HasSubstr("does not match the sum of its ranges"));
 }
 
 TEST(ConsumedSplit, TwoJoinUnlessARecordIsInBoth) {

@@ -70,7 +70,7 @@ absl::Status ReadRows(const std::string& path, const PartOfFile& where, uint64_t
   file.remove_prefix(std::min<size_t>(where.offset, file.size()));
   if (!where.is_last) file = file.substr(0, part_bytes);
   if (file.size() < kHeaderBytes || !absl::StartsWith(file, "SATRROW")) {
-    return absl::DataLossError(absl::StrCat(path, " is no file of rows"));
+    return absl::DataLossError(absl::StrCat(path, " is not a file of rows"));
   }
   const size_t row_bytes = NumberAt<uint32_t>(file, kFloatsAt) * sizeof(float);
   size_t at = kHeaderBytes;

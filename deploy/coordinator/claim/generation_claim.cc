@@ -203,7 +203,7 @@ absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* 
   const auto run_dir = std::filesystem::absolute(job.run_dir(), error);
   if (error || job.run_dir().empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(config, ": run_dir '", job.run_dir(), "' is no folder"));
+        absl::StrCat(config, ": run_dir '", job.run_dir(), "' is not a folder"));
   }
   job.set_run_dir(run_dir.lexically_normal().string());
   ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(job.run_dir(), file_system));
