@@ -65,7 +65,7 @@ class PsEngine final : public rpc::Handler {
     Envelope envelope;  // of this run
     int index = 0;      // of this embedding PS
     Executor* executor = nullptr;
-    // Runs the tasks that block on files, at most the job's `threads` of them at a time. May be
+    // Runs the tasks that wait for files, at most the job's `threads` of them at a time. May be
     // identical to `executor`.
     Executor* disk_executor = nullptr;
     // Runs loads, during which this PS does nothing else. If null, disk_executor runs them.

@@ -21,8 +21,8 @@
 
 namespace satrap {
 
-// How many times a reader tries to read a cut in all, if each cut that it finds is removed before
-// it is read.
+// How many times a reader tries to read a cut before it gives up, if each cut that it finds is
+// removed before it has been read.
 inline constexpr int kReadsOfVanishingCuts = 3;
 
 // The pin of the cut in `folder`; null where locks do not work. NOT_FOUND if there is no cut, or if

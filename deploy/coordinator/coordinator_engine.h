@@ -24,11 +24,11 @@
 // not end while one is being appended. An end that comes meanwhile takes effect afterwards, so
 // either the commit was before the end or it is refused. Links (`latest`, `best`) are set and old
 // cuts removed after the answer. If a file of the cut is damaged or cannot be read, the answer says
-// so, and rank 0 abandons the cut, as it does if it cannot write a file itself: the work is still
-// in the tables. The same happens if the entry cannot be written and certainly is not in the log (a
-// full disk). If it is not known whether the entry is in the log (the log's folder could not be
-// synced), the commit is never answered and the generation ends; the next generation reads what the
-// log holds.
+// so, and rank 0 abandons the cut. This loses nothing, because the work is still in the tables. The
+// same happens if the entry cannot be written and certainly is not in the log (a full disk). Rank 0
+// also abandons a cut if it cannot write one of the files itself. If it is not known whether the
+// entry is in the log (the log's folder could not be synced), the commit is never answered and the
+// generation ends; the next generation reads what the log holds.
 //
 // The log is compacted (RunLog::Compact) after a commit, when it has grown by `compact_after`.
 //

@@ -12,7 +12,7 @@
 // log, and the generation ends after OnDropAppended. If a stop comes meanwhile, the run stops
 // instead of continuing with the earlier job.
 //
-// Not thread-safe: the coordinator's engine locks.
+// Not thread-safe: the lock of the coordinator's engine guards it.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_GENERATION_END_H_
 #define SATRAP_DEPLOY_COORDINATOR_GENERATION_END_H_

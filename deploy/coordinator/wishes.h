@@ -1,7 +1,7 @@
 // The wishes that people make to a generation: a cut, a stop, another size. They are numbered from
 // 1; a cut that fulfils a wish also fulfils all earlier ones.
 //
-// Not thread-safe: the coordinator's engine locks.
+// Not thread-safe: the lock of the coordinator's engine guards it.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_WISHES_H_
 #define SATRAP_DEPLOY_COORDINATOR_WISHES_H_

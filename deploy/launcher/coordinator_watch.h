@@ -1,6 +1,6 @@
 // What the coordinator of the current generation has answered, and for how long it has been silent.
 //
-// Not thread-safe: for the launcher's main thread.
+// Not thread-safe: only the launcher's main thread may use it.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_COORDINATOR_WATCH_H_
 #define SATRAP_DEPLOY_LAUNCHER_COORDINATOR_WATCH_H_

@@ -395,8 +395,8 @@ std::unique_ptr<PreparedPart> NetworkTrainer::Prepare(PartInput part) {
   const int buffer = static_cast<int>(rep_->prepared++ % EmbeddingExchange::kBuffers);
   auto prepared = std::make_unique<Rep::Prepared>();
   prepared->part = std::make_shared<Preparation>(std::move(part), buffer);
-  // If no step is running, the part is joined at once, and it is fastest if the step's own thread
-  // prepares it.
+  // When no step is running, the part is joined at once. Then it is fastest to let the step's own
+  // thread prepare it.
   if (rep_->stepping.load()) {
     // Prepares without the pool, which is busy with the step.
     rep_->preparing.Post([rep = rep_.get(), part = prepared->part] {

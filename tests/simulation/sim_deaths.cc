@@ -16,8 +16,8 @@ constexpr uint64_t kResumeStream = 89;
 constexpr uint64_t kMostOperations = 40;
 constexpr uint64_t kMostLogOperations = 12;
 constexpr uint64_t kMostClaimOperations = 24;
-// A life ends after 2^4 to 2^12 events: the shortest lives have then just begun, and the longest
-// have been in evaluations for a long time.
+// A life ends after fewer than 2^n events, where n is drawn from 4 to 12. The shortest lives end
+// when they have just begun, and the longest when they have been in evaluations for a long time.
 constexpr int kFewestEventBits = 4;
 constexpr int kMostEventBits = 12;
 constexpr uint64_t kMostActs = 20;

@@ -72,8 +72,8 @@ Cause ToldCause(const Generation& generation, const Ending& ending, int64_t over
   const bool is_told = told != processes.end();
   if (first != nullptr && first->ended_ms <= over_ms && !(is_told && first == &*told)) {
     const bool before = !is_told || !told->ended || first->ended_ms < told->ended_ms;
-    // A process that exits with code 0 before the run is over has not ended because of another
-    // failure.
+    // If a process exits with code 0 before the run is over, no failure of another process has made
+    // it exit.
     if (before || first->ended_well()) return CauseOf(*first);
   }
   if (!is_told) {

@@ -22,10 +22,11 @@ struct Cause {
   std::string full;  // the text with the path of the process's log and its last error
 };
 
-// The cause if `process`, which has ended, is what failed.
+// The cause to report when the end of `process` is what ended the generation. REQUIRES: `process`
+// has ended
 Cause CauseOf(const RoleProcess& process);
 
-// The cause if not all processes of a generation could be started.
+// The cause to report when a process of a generation could not be started. `not_started` says why.
 Cause CauseOf(const absl::Status& not_started);
 
 // What the launcher knows about a generation's coordinator.
