@@ -80,10 +80,9 @@ class StreamQueue {
   explicit StreamQueue(const Options& options) : options_(options), epoch_(options.first_epoch) {}
 
   // Call when a part has arrived with PutBatch `call`. INVALID_ARGUMENT, with nothing changed, if
-  // the part's epoch has ended or its loader has ended that epoch. If ordered, also in two further
-  // cases: this part is in the queue, accepted or held; or its epoch is the current one and it
-  // comes too late, because it lies before the first part of its lane, or because it or a later
-  // part of its (lane, part) has been accepted before.
+  // the part's epoch has ended or its loader has ended that epoch. If ordered, also if this part is
+  // in the queue, accepted or held, and if it comes too late in the current epoch: it lies before
+  // the first part of its lane, or it or a later part of its (lane, part) has been accepted before.
   absl::Status Put(const PendingAnswer& call, std::shared_ptr<const PlannedPart> part,
                    Decisions* decisions);
 
