@@ -239,7 +239,7 @@ void History::Read(const Known& known) {
                              " was dropped without a reason"));
     }
   } else if (entry.has_end()) {
-    finished_ = StateOf(entry.end()) == FINISHED;
+    finished_ = satrap::StateOf(entry.end()) == FINISHED;
   } else {
     violated_(absl::StrCat("entry ", known.number, " of the log is of no kind"));
   }

@@ -106,9 +106,11 @@ void Life::Wish(const WishRequest& wish) {
   coordinator_->Handle(kWish, rpc::MessageOf(wish), [](const absl::StatusOr<rpc::Message>&) {});
 }
 
-void Life::Leave(uint64_t any) {
-  if (!crew_.coordinator()->alive()) return;
-  any % 5 == 0 ? coordinator_->Move() : crew_.Leave(any);
+bool Life::Leave(uint64_t any) {
+  const bool is_coordinator = any % 5 == 0;
+  if (!crew_.coordinator()->alive()) return false;
+  is_coordinator ? coordinator_->Move() : crew_.Leave(any);
+  return is_coordinator;
 }
 
 // The engines.

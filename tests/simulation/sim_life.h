@@ -89,8 +89,9 @@ class Life {
   // From now on the life is not expected to succeed.
   void Doom() { crew_.Doom(); }
   void ReportFailure(uint64_t any) { crew_.ReportFailure(any); }
-  // A process, chosen by `any`, has to go elsewhere.
-  void Leave(uint64_t any);
+  // A process, chosen by `any`, has to go elsewhere. Returns whether it is the coordinator, which
+  // tells nobody so.
+  bool Leave(uint64_t any);
 
   size_t ranks_finished() const { return results_.size(); }
   bool finished() const { return results_.size() == ranks_.size(); }

@@ -49,6 +49,10 @@ void CoordinatorWatch::Handle(const rpc::Method& method, rpc::Message request,
     CHECK(commit.ParseFromString(request.header));
     cut = commit.cut();
   }
+  HeartbeatRequest beat;
+  if (method == kHeartbeat && beat.ParseFromString(request.header) && beat.leaving()) {
+    events_.leaving(beat.envelope().generation());
+  }
   coordinator_->Handle(method, std::move(request),
                        [this, method, cut = std::move(cut),
                         respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
@@ -78,7 +82,7 @@ void CoordinatorWatch::OnState(RunState state, const Ending& how) {
   if (state == RUNNING && !std::exchange(runs_, true)) events_.runs();
   const bool goes_on = state == STARTING || state == RUNNING;
   const bool moved = state == RESTARTING && how.why() == Ending::MOVED;
-  if (moved && events_.moved) events_.moved();
+  if (moved) events_.moved();
   // Before the generation runs, the answer to the member that has moved is for it alone.
   if (moved && !runs_) return;
   if (!goes_on && !std::exchange(ended_, true)) events_.ended(state);

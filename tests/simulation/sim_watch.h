@@ -68,6 +68,8 @@ class CoordinatorWatch final : public rpc::Handler {
     // Called once, when a member is told of the generation's end. The end is then in effect: with
     // only one thread, no entry is being appended at this moment.
     std::function<void(RunState)> ended;
+    // A member of that generation says that it goes elsewhere.
+    std::function<void(uint64_t generation)> leaving;
     // A member is told that a process has moved: the generation is over, or else, before it runs,
     // the member's place is free.
     std::function<void()> moved;

@@ -185,10 +185,7 @@ class World {
     submissions_.OnClaimed();
     moved_ = false;
     TakeLog();
-    if (history_.finished()) {
-      over_ = true;
-      return;
-    }
+    if (over_ = history_.finished(); over_) return;
     const EndEntry* end = claimer.claimed->log.end();
     if (end != nullptr) return OnEndFound(end->ending());
     submissions_.WakeStale(number, request, mount_.get());
@@ -216,7 +213,8 @@ class World {
     surroundings.violated = [this](std::string what) { Violate(std::move(what)); };
     life_began_at_event_ = loop_.events();
     // From here on the life must not end without a reason.
-    is_excused_ = leaves_ = false;
+    is_excused_ = false;
+    generation_ = start.claimed.generation;
     lives_.push_back(std::make_unique<Life>(surroundings, std::move(start)));
     life().Begin();
   }
@@ -244,15 +242,16 @@ class World {
       if (state == RESTARTING || (!deaths_.in_pods && disk_.counts().failed > 0)) return;
       history_.ends()->OnEndTold(state);
     };
+    told.leaving = [this](uint64_t of) { leaving_.insert(of); };
     told.moved = [this, generation] {
-      if (!leaves_) Violate("a generation has moved, and no process of it was asked to");
+      if (leaving_.count(generation) == 0)
+        Violate("a generation has moved, and no process of it goes elsewhere");
       history_.ends()->OnMoved(generation);
-      moved_ = true;
+      moved_ = generation == generation_;
     };
     return told;
   }
 
-  // The run had ended before, and whoever asks the coordinator is told so.
   void OnEndFound(const Ending& how) {
     if (IsOutOfRestarts(how.text())) poison_is_over_ = true;
     if (CannotResume()) return;
@@ -313,8 +312,8 @@ class World {
       life().Wish(WishOf(WishRequest::CUT));
     }
     while (!moves_.empty() && moves_.front().first <= loop_.events()) {
-      is_excused_ = leaves_ = true;
-      life().Leave(moves_.front().second);
+      is_excused_ = true;
+      if (life().Leave(moves_.front().second)) leaving_.insert(generation_);
       moves_.erase(moves_.begin());
       ++result_.moves;
     }
@@ -475,9 +474,10 @@ class World {
   uint64_t committed_step_ = 0;     // the greatest of all committed cuts
   JobConfig job_;                   // of the newest life
   int64_t life_began_at_event_ = 0;
-  bool is_excused_ = false;  // the newest life may end by itself
-  bool leaves_ = false;      // a process of the newest life was asked to go elsewhere
-  bool moved_ = false;       // the life before has told so, and the next one has not begun
+  bool is_excused_ = false;     // the newest life may end by itself
+  std::set<uint64_t> leaving_;  // generations of which a process has said that it goes elsewhere
+  uint64_t generation_ = 0;     // of the newest life
+  bool moved_ = false;          // the life before has told so, and the next one has not begun
   std::multiset<int64_t> cut_wishes_;
   std::vector<std::pair<int64_t, uint64_t>> moves_;
   size_t ends_used_ = 0;
