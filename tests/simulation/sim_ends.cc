@@ -9,16 +9,18 @@ void SimEnds::OnMoved(uint64_t generation) {
   if (generation == generation_) moved_.insert(generation);
 }
 
-void SimEnds::OnEndTold(RunState state) {
-  if (end_ == state) return;
+void SimEnds::OnEndTold(uint64_t generation, RunState state) {
+  const auto end = ended_.find(generation);
+  if (end != ended_.end() && end->second == state) return;
   violated_(absl::StrCat("members were told ", RunState_Name(state), ", and the log says ",
-                         end_.has_value() ? RunState_Name(*end_) : "nothing of an end"));
+                         end == ended_.end() ? "nothing of an end" : RunState_Name(end->second)));
 }
 
 void SimEnds::Begin() {
   generation_ = 0;
   submission_ = 0;
   end_.reset();
+  ended_.clear();
   left_for_stop_ = false;
 }
 
@@ -28,6 +30,7 @@ void SimEnds::Read(const RunLogEntry& entry) {
     end_.reset();
   } else if (entry.has_end()) {
     end_ = entry.end().state();
+    ended_[generation_] = entry.end().state();
     if (entry.end().submission() != submission_) {
       violated_(absl::StrCat("submission ", entry.end().submission(), " ends within submission ",
                              submission_));

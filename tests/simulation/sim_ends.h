@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 
@@ -34,8 +35,8 @@ class SimEnds {
   void OnStopWish() { stop_wished_ = true; }
   // A member was told that its generation is over since a process has moved.
   void OnMoved(uint64_t generation);
-  // A member was told that the run has ended so. Call when the log was read.
-  void OnEndTold(RunState state);
+  // A member of the generation was told that the run has ended so. Call when the log was read.
+  void OnEndTold(uint64_t generation, RunState state);
 
   bool left_for_stop() const { return left_for_stop_; }
   // Reads the log anew, entry by entry.
@@ -52,8 +53,9 @@ class SimEnds {
   // State of the reading.
   uint64_t generation_ = 0;
   uint64_t submission_ = 0;
-  absl::optional<RunState> end_;  // of the newest submission
-  bool left_for_stop_ = false;    // the newest entry is such a cut
+  absl::optional<RunState> end_;        // of the newest submission
+  std::map<uint64_t, RunState> ended_;  // generations that were the last of a submission
+  bool left_for_stop_ = false;          // the newest entry is such a cut
 };
 
 }  // namespace satrap::simulation

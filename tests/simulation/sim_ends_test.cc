@@ -70,12 +70,14 @@ TEST_F(SimEndsTest, ARunStopsOnlyIfSomebodyHasAsked) {
 
 TEST_F(SimEndsTest, WhatWasToldIsInTheLog) {
   Read({kFirst, kFailed});
-  ends_.OnEndTold(FAILED);
+  ends_.OnEndTold(1, FAILED);
   EXPECT_THAT(broken_, IsEmpty());
-  ends_.OnEndTold(STOPPED);
+  ends_.OnEndTold(1, STOPPED);
   EXPECT_THAT(broken_, ElementsAre("members were told STOPPED, and the log says FAILED"));
   Read({kFirst, kFailed, kResumed});
-  ends_.OnEndTold(FAILED);
+  ends_.OnEndTold(1, FAILED);
+  EXPECT_THAT(broken_, IsEmpty()) << "it was resumed since";
+  ends_.OnEndTold(2, FAILED);
   EXPECT_THAT(broken_, ElementsAre("members were told FAILED, and the log says nothing of an end"));
 }
 

@@ -240,7 +240,7 @@ class World {
       history_.OnEnded(generation);
       // A launcher is told of an end that its disk does not take.
       if (state == RESTARTING || (!deaths_.in_pods && disk_.counts().failed > 0)) return;
-      history_.ends()->OnEndTold(state);
+      history_.ends()->OnEndTold(generation, state);
     };
     told.leaving = [this](uint64_t of) { leaving_.insert(of); };
     told.moved = [this, generation] {
