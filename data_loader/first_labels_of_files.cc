@@ -13,8 +13,8 @@ absl::Status CheckFirstLabels(const StreamSpec& train, uint32_t loader, uint32_t
   if (train.click_log != nullptr || train.splits.empty()) return absl::OkStatus();
   FirstLabels first(train.check.labels());
   const std::unique_ptr<Parser> parser = NewParser(train.job.data(), train.stream);
-  // Training counts and keeps bad records later. Here they only end the search, if hardly any
-  // record is good.
+  // Bad records are counted and kept later, by training. Here they only end the search if hardly
+  // any record is good.
   ReadProgress::Options limit;
   limit.max_bad_fraction = train.job.data().max_bad_fraction();
   ReadProgress unreported(std::move(limit));

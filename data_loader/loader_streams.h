@@ -1,5 +1,6 @@
-// LoaderStreams makes the sources of a real loader from its job: from files or topics, lanes and
-// splits. The LoaderEngine sends the parts of these sources (engine/loader_engine.h).
+// LoaderStreams makes the sources of a real loader as its job asks: from files or topics, with the
+// job's lanes and splits. The LoaderEngine sends the parts of these sources
+// (engine/loader_engine.h).
 //
 // Not thread-safe, except the sources that it owns, Deal, known_partitions, and all methods that
 // report progress.

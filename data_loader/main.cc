@@ -95,8 +95,8 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   engine.Start();
   RefreshEachSecond(runtime.executor(),
                     [&] { ExportLoaderMetrics(*streams, engine, runtime.metrics()); });
-  // Stop both before the channels are destroyed: parsing threads pass parts to the engine, and the
-  // engine calls the workers.
+  // Stop the engine and the parsing threads before the channels are destroyed: parsing threads pass
+  // parts to the engine, and the engine calls the workers.
   runtime.WaitForFinish([&] {
     engine.Stop();
     parse_executor.Stop();

@@ -143,8 +143,8 @@ class RestartTest : public testing::Test {
   std::vector<std::unique_ptr<SplitSupply>> supplies_;
 };
 
-// Restarts after every combination of two numbers: of the batches consumed in the first lane, and
-// of those consumed in each of the other lanes. What is sent then must be equal bit for bit to the
+// Restarts with every combination of two counts: how many batches of the first lane were consumed,
+// and how many of each of the other lanes. What is sent then must be equal bit for bit to the
 // undisturbed run, in this epoch and in the next one.
 void RestartTest::CheckEveryPositionOfALane(const JobConfig& job) {
   const size_t ranks = static_cast<size_t>(job.nn_worker().replicas());
@@ -216,7 +216,7 @@ TEST_F(RestartTest, SyncCycledBatchesGoOnFromEveryPosition) {
   CheckEveryPositionOfALane(SyntheticJob(JobConfig::SYNC, 3));
 }
 
-// Restarts until nothing is left. Each generation has another number of ranks, and consumes a
+// Restarts until nothing is left. Each generation draws its number of ranks anew, and consumes a
 // random subset of what it sends. The ledger refuses records that are sent twice.
 void RestartTest::CheckAnySubset(JobConfig job, uint32_t seed) {
   std::filesystem::remove_all(dir_.path() + "/run/quarantine");
@@ -449,7 +449,7 @@ TEST_F(ChangedFileTest, ABlockThatWasConsumedAndIsGone) {
   state.mutable_epochs(0)->mutable_splits(0)->clear_split_rows();
   const auto without_end = Ledger::FromState(state);
   dir_.Write("e", "0,1\n0,1\n0,1\n0,1\n0,1\n0,1\n");
-  ExpectItIsNamed(ErrorAfter(*without_end), "split 0 has 6 records, and only 0 of the ");
+  ExpectItIsNamed(ErrorAfter(*without_end), "split 0 has 6 records, but only 0 of the ");
 }
 
 class RunFilesOfLoaderTest : public RestartTest {

@@ -54,7 +54,7 @@ TEST(ClippedStepTest, RefusesAnotherStepAnotherFactorAndFactorsOutOfRange) {
   EXPECT_FALSE(steps.Add(3, 0.25f, CallOf(1)).ok());
   EXPECT_EQ(steps.End().size(), 1u);
   EXPECT_EQ(steps.Add(3, 0.25f, CallOf(1)).status().message(),
-            "clip_factor: 0.25 for step 3, which was applied with 0.5");
+            "clip_factor: got 0.25 for step 3, which was already applied with 0.5");
 }
 
 }  // namespace

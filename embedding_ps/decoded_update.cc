@@ -48,7 +48,7 @@ absl::StatusOr<double> PartShare(const UpdateHeader& header, const TableOwnershi
   if (!header.has_weight() || !(header.weight() >= 0) || !std::isfinite(header.weight())) {
     return absl::InvalidArgumentError(absl::StrCat(
         "weight: the clip norm of table ", ownership.tables[needs->table].id,
-        " needs the weight of the part, a finite number of at least 0, but the request has ",
+        " needs the weight of the part, which must be finite and at least 0, but the request has ",
         header.has_weight() ? absl::StrCat(header.weight()) : "none"));
   }
   return header.weight() / header.step().normalizer();
@@ -71,7 +71,7 @@ absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buf
     const int row_values = ownership.tables[table.table].row_values;
     if (from.row_values() != static_cast<uint32_t>(row_values)) {
       return absl::InvalidArgumentError(absl::StrCat("tables.row_values: table ", from.table(),
-                                                     " has ", row_values, ", got ",
+                                                     " has ", row_values, " values per row, got ",
                                                      from.row_values()));
     }
     const uint64_t num_keys = from.num_keys();

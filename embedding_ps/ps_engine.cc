@@ -156,8 +156,9 @@ void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Call
     return;
   }
   if (method == rpc::kLookup) {
-    // The call is numbered although it changes nothing. So a slow Lookup is answered WAIT, which
-    // shows that the PS is alive, and it runs only once, however often it is repeated meanwhile.
+    // The call changes nothing, but it is numbered all the same. That way a slow Lookup is answered
+    // WAIT, which shows that the PS is alive, and it runs only once, however often it is repeated
+    // meanwhile.
     lookup_receiver_.Receive<LookupHeader>(
         std::move(request), std::move(respond),
         [this](const rpc::PendingAnswer& call, LookupHeader header, Buffer payload) {

@@ -88,7 +88,7 @@ class PsEngine final : public rpc::Handler {
   // of checkpoint/load_tables.h, in a task of the disk executor. REQUIRES: no call has been served
   // yet
   void Load(const std::string& directory, absl::AnyInvocable<void(absl::Status)> done);
-  // Creates the rows of FeatureConfig.preload_ids that this PS owns. REQUIRES: as Load
+  // Creates those rows of FeatureConfig.preload_ids that this PS owns. REQUIRES: as Load
   void Preload();
   Counts counts() const;
   std::vector<TableStats> Stats() const;

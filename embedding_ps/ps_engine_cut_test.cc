@@ -289,7 +289,7 @@ TEST_F(PsEngineCutTest, AbandonCutIsAnsweredWhenNothingIsWrittenAnyMore) {
   for (const std::string& name : names) {
     EXPECT_EQ(name.find("partial"), std::string::npos) << name;
   }
-  // AbandonCut of a cut that has already ended is answered at once.
+  // AbandonCut of a cut that has already ended is answered immediately.
   SendAbandon(1, &abandoned);
   EXPECT_EQ(abandoned.size(), 2u);
 }
@@ -336,8 +336,8 @@ TEST_F(PsEngineCutTest, ATrainingTakesOfItsFirstModelWhatItMay) {
   // tables are taken.
   ASSERT_TRUE(Load().ok());
   EXPECT_EQ(Seven(), (Row{0, 0, 0}));
-  // Now the table has another optimizer than the model. The first load converts the rows. A later
-  // load expects a cut of the run itself, so it refuses them.
+  // Now the table has a different optimizer from the model's. The first load converts the model's
+  // rows. A later load expects a cut of the run itself, so it refuses the model's rows.
   job.mutable_warm_start()->clear_only();
   job.mutable_tables(0)->mutable_segments(0)->mutable_optimizer()->mutable_adam();
   Begin(job);

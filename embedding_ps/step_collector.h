@@ -32,7 +32,7 @@ class StepCollector {
   explicit StepCollector(int num_parts, uint64_t first_step = 0)
       : parts_(num_parts), step_(first_step) {}
 
-  // The step that is being collected. All earlier steps have been taken.
+  // The step that is being collected. TakeIfComplete has returned all earlier steps.
   uint64_t step() const { return step_; }
   // The number of parts of step() that have arrived.
   int num_parts() const { return arrived_; }

@@ -35,7 +35,7 @@ struct Pass {
   Task done;
 };
 
-// A task may start after all shards were visited. It must not touch a table then.
+// A task may start after all shards were visited. Such a task must not touch a table.
 void Run(Pass& pass) {
   for (size_t i; (i = pass.next++) < pass.shards.size();) {
     pass.visit(pass.shards[i]);

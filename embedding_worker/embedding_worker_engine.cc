@@ -265,7 +265,8 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
 void EmbeddingWorkerEngine::LookUp(Stream stream, const StreamQueue::Delivery& delivery) {
   uint64_t handle;
   {
-    // Register the part before it is answered: the rank may push as soon as it has the answer.
+    // Register the part before the request is answered: the rank may push as soon as it has the
+    // answer.
     MutexLock lock(&mutex_);
     handle = next_handle_++;
     outstanding_.emplace(handle, Outstanding{delivery.part, stream, delivery.request.call.sender});
@@ -383,9 +384,11 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
     call.Finish(rpc::MessageOf(answer));
   };
   Reach(KillPoint::WORKER_BEFORE_UPDATE, options_.kill_points);
-  // In hybrid mode a part without keys needs no PS. (It has no samples, or its step is not finite.)
+  // In hybrid mode a part without keys needs no PS. (A part has no keys if it has no samples or its
+  // step is not finite.)
   if (updates->requests.empty()) return pushed(absl::OkStatus(), {});
-  // A step that is not finite has no second half, because it changes nothing.
+  // With clipping, ApplyStep is the second half of a step. A step that is not finite has none,
+  // because it changes nothing.
   const bool clips = clip_norm_ > 0 && header.step().finite();
   ps_.Update(header.call(), std::move(updates->requests),
              [this, clips, pushed = std::move(pushed), id = header.call(),

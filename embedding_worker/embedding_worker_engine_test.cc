@@ -304,7 +304,7 @@ TEST_F(OrderedEngineTest, EvaluationStreamsAreUnordered) {
       << "training needs a wanted part";
 }
 
-// Passes each attempt to an engine at once, and counts attempts and bytes of payload.
+// Passes each attempt to an engine immediately, and counts attempts and bytes of payload.
 class CountingChannel final : public rpc::Channel {
  public:
   explicit CountingChannel(EmbeddingWorkerEngine* engine) : engine_(engine) {}

@@ -312,7 +312,8 @@ std::vector<FakePs::SeenUpdate> EngineTest::Updates() const {
 
 ByKey<std::vector<float>> EngineTest::Gradients() const {
   ByKey<std::vector<float>> gradients;
-  // Each key occurs only once: it belongs to one PS, and tests that call this push only once.
+  // Each key occurs only once: it belongs to one PS, and a test that calls this function pushes
+  // only once.
   for (const FakePs::SeenUpdate& update : Updates()) {
     gradients.insert(update.gradients.begin(), update.gradients.end());
   }

@@ -83,8 +83,8 @@ class PlanMaker {
       if (group.size() == 1) {
         ScatterSamples(group.front(), IdSpaceOf(group), 0, ids_.samples);
       } else {
-        // Go sample by sample. Then if two features of a sample have the same key, it occurs twice
-        // in a row and is counted only once.
+        // Go sample by sample. If two features of a sample have the same key, the two
+        // occurrences of this key are then adjacent and count only once.
         for (size_t s = 0; s < ids_.samples; ++s) {
           for (int feature : group) ScatterSamples(feature, IdSpaceOf(group), s, s + 1);
         }

@@ -51,8 +51,8 @@ class FanOutCall : public std::enable_shared_from_this<FanOutCall> {
   }
 
   Mutex mutex_;
-  // Guarded by the mutex while answers are missing. After the last one nothing writes to it any
-  // more, so the answers are moved out without the lock.
+  // Guarded by the mutex while answers are missing. After the last answer nothing writes to this
+  // vector any more, so it is moved out without the lock.
   std::vector<rpc::Message> answers_;
   size_t missing_ GUARDED_BY(mutex_);
   bool failed_ GUARDED_BY(mutex_) = false;

@@ -13,9 +13,9 @@
 //   refused    ordered requests for a part that was handed out or passed over: the parts of a
 //              (lane, part) arrive in ascending order of seq, and none arrives after all end
 //              markers.
-//   ended      an epoch ends when each loader has sent its end marker and no part of it is left.
-//              Requests for it are answered ENDED, and the parts held for the next epoch are
-//              accepted.
+//   ended      an epoch ends when each loader has sent its end marker and no part of the epoch is
+//              left. Requests for this epoch are answered ENDED, and the parts held for the next
+//              epoch are accepted.
 //
 // Not thread-safe.
 
@@ -61,7 +61,7 @@ class StreamQueue {
     int num_loaders = 1;
     // Where the stream begins. `first_seqs`, only for ordered streams, has for each lane the seq of
     // the first part that can arrive in the first epoch; kNone means that no part of the lane
-    // arrives. Lanes that it does not list begin at 0.
+    // arrives. Lanes that `first_seqs` does not list begin at 0.
     uint32_t first_epoch = 0;
     std::vector<uint64_t> first_seqs;
   };

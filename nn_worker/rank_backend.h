@@ -18,8 +18,8 @@ void LogProducts(const RoleRuntime& runtime);
 
 // Call before the rank is ready. Then errors are found before any rank trains a step: a card that
 // cannot be used or is too small, a missing library, or a plan above the job's limit. `devices` is
-// null in the program for CPU alone, which refuses other jobs (FAILED_PRECONDITION). `pool`
-// outlives the backend.
+// null in the program that has only the CPU's backend; it refuses jobs for other devices
+// (FAILED_PRECONDITION). `pool` outlives the backend.
 absl::StatusOr<JobBackend> MakeRankBackend(const RoleRuntime& runtime, const DeviceProgram* devices,
                                            int card, ForkJoinPool* pool);
 

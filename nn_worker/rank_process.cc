@@ -149,7 +149,7 @@ absl::Status EndRun(RoleRuntime& runtime, CutEngine* cuts, const TailCalibration
     const Ledger::Totals consumed = cuts->consumed();
     result.set_bad_records(consumed.bad_records);
     result.set_empty_lines(consumed.empty_lines);
-    // A generation that only made the test pass has no cut of its own.
+    // A generation that only evaluated the test stream has no cut of its own.
     result.set_model_dir(result.model_dir().empty() ? runtime.cut_folder()
                                                     : absl::StrCat(CheckpointsDir(job.run_dir()),
                                                                    "/", result.model_dir()));
@@ -386,8 +386,8 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
   const auto no_more_wishes = absl::MakeCleanup([&runtime] { runtime.SetWishSink(nullptr); });
   runtime.logger().Info("begins to train");
   engine.Start();
-  // After a cut with which the ranks leave, the engine never finishes: the runtime ends this
-  // process when the coordinator says so.
+  // After a cut with which the ranks leave the generation, the engine never finishes: the runtime
+  // ends this process when the coordinator says so.
   if (leads) {
     const RunResult result = finished.get_future().get();
     RETURN_IF_ERROR(EndRun(runtime, cuts.get(), scores.Tail(), prediction_values, result));

@@ -10,9 +10,9 @@
 //   dropped      all changes of the job that were dropped
 //   the end      if the run has finished
 //
-// A cut whose folder is missing at that moment is forgotten, even if the folder comes back. All
-// entries after the newest cut stay in their order, so counts of restarts, and where the run
-// continues, do not change.
+// A cut whose folder is missing when the entry is made is forgotten, even if the folder comes back.
+// All entries after the newest cut stay in their order. So the counts of restarts do not change,
+// and the run continues from the same place.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_LOG_COMPACTION_H_
 #define SATRAP_COMMON_CHECKPOINT_LOG_COMPACTION_H_

@@ -187,8 +187,8 @@ TEST_F(LogCompactionTest, WhatStandsBelowItCountsForNothing) {
   EXPECT_EQ(Open().left_out_cuts(), 3u);
 }
 
-// A number whose file was removed can be linked again, so a coordinator that was held up succeeds
-// in linking an entry there. The entry must not count.
+// When the file of an entry was removed, its number is free again. So a coordinator that was held
+// up can still link an entry under that number. That entry must not count.
 TEST_F(LogCompactionTest, AnEntryThatComesTooLateIsNoCommit) {
   RunLog held_up = Open(1);
   ASSERT_TRUE(held_up.Append(Generation(1, BEGAN_START, "", 1)).ok());

@@ -9,9 +9,9 @@
 namespace satrap {
 namespace {
 
-// Keeps only the fields that name the messages and say how they are read. max_wait_ms is cleared
-// although it affects where blocks end: the ledger records the bounds of blocks, so a run may
-// change it.
+// Keeps only the fields that name the messages and say how they are read. Clears max_wait_ms
+// although it affects where blocks end: a run may change it, because the ledger records the bounds
+// of blocks.
 void ClearWhatOrdersNothing(KafkaConfig* kafka) {
   kafka->clear_brokers();
   kafka->clear_settings();

@@ -132,7 +132,7 @@ absl::StatusOr<RunLog> RunLog::Open(const std::string& run_dir, FileSystem* file
   }
   return absl::UnavailableError(
       absl::StrCat("the log in ", LogDir(run_dir), " was read ", kMostListings,
-                   " times, and each time files of it were removed meanwhile"));
+                   " times, and each time some of its files were removed meanwhile"));
 }
 
 absl::StatusOr<std::vector<RunLogEntry>> RunLog::ReadDown(const std::vector<size_t>& numbers,
@@ -141,8 +141,8 @@ absl::StatusOr<std::vector<RunLogEntry>> RunLog::ReadDown(const std::vector<size
   size_t expected = numbers.empty() ? 0 : numbers.back();
   for (auto number = numbers.rbegin(); expected > 0; ++number, --expected) {
     const std::string path = EntryPath(run_dir_, expected);
-    // The entry above the gap is number `expected` + 1. A folder is not listed in one moment, so a
-    // removal that has just begun can also show as a gap.
+    // The entry above the gap is number `expected` + 1. Listing a folder takes time, so a removal
+    // that has just begun can also show as a gap.
     if (number == numbers.rend() || *number != expected) {
       *missing = expected;
       return absl::DataLossError(absl::StrCat("the log of the run lacks the entry ", path,
@@ -200,7 +200,8 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
       absl::StrCat(path, ".", absl::Hex(writer_, absl::kZeroPad16), kDraftSuffix);
   RETURN_IF_ERROR(WriteCheckedText(draft, entry, file_system_));
   absl::Status status = file_system_->HardLink(draft, path);
-  // Only a coordinator that owns a later number removes drafts, so this number is taken.
+  // The draft is gone. Only a coordinator that owns a later number removes drafts, so this number
+  // is taken, too.
   if (absl::IsNotFound(status)) {
     status = absl::AlreadyExistsError(absl::StrCat(path, ": another coordinator was faster"));
   }

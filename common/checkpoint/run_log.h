@@ -92,8 +92,8 @@ class RunLog {
   // The entries of the log, in order. Where the log has a COMPACTED entry, they begin with the
   // entries that the newest such entry holds.
   const std::vector<RunLogEntry>& entries() const { return entries_; }
-  // The topic partitions of each stream, over all entries, in the order in which they were added:
-  // partition j is split j. One element for each stream that reads topics.
+  // The topic partitions of each stream, collected from all entries, in the order in which they
+  // were added: partition j is split j. There is one element for each stream that reads topics.
   const std::vector<StreamTopics>& topics() const { return topics_; }
   // The newest entry of its kind; null if there is none.
   const GenerationEntry* last_generation() const;
@@ -104,7 +104,8 @@ class RunLog {
   // The number of generations since the last CUT entry that were begun because the generation
   // before them had failed.
   int restarts_without_cut() const;
-  // Whether the newest entry is the last cut of a generation that left because it was asked to.
+  // Whether the newest entry is a cut with which the ranks left because they were asked to: the
+  // last cut of their generation.
   bool has_left() const;
   // The cut from which a generation would begin if it were claimed now: the last one committed
   // since the last GENERATION entry, or else the one from which that generation began. So a run
@@ -115,8 +116,8 @@ class RunLog {
   // Whether the log has an entry for which no Append of this object returned OK: an entry of
   // another process, or one whose Append failed. Errors are those of FileSystem.
   absl::StatusOr<bool> HasForeignEntry() const;
-  // Removes the drafts of processes that died during an Append, but only those whose number an
-  // entry has by now. Errors are those of FileSystem.
+  // Removes the drafts that processes left when they died during an Append. Keeps a draft whose
+  // number no entry has yet. Errors are those of FileSystem.
   absl::Status RemoveDrafts();
   // Makes the entries durable that another process has linked: whoever tells others what they say
   // calls it first. Errors as FileSystem.
@@ -126,8 +127,8 @@ class RunLog {
   RunLog(std::string run_dir, FileSystem* file_system, uint64_t writer)
       : run_dir_(std::move(run_dir)), file_system_(file_system), writer_(writer) {}
 
-  // The entries from the newest COMPACTED one on, the newest first. DATA_LOSS: if `*missing` is
-  // set, that number has no file; otherwise an entry is damaged.
+  // The entries from the newest COMPACTED one on, the newest first. DATA_LOSS if a number has no
+  // file, in which case `*missing` is set to this number, or if an entry is damaged.
   absl::StatusOr<std::vector<RunLogEntry>> ReadDown(const std::vector<size_t>& numbers,
                                                     absl::optional<size_t>* missing) const;
   absl::Status Take(RunLogEntry entry);

@@ -23,7 +23,7 @@ RunLogEntry Generation(uint64_t generation, Began began, const std::string& cut 
   return entry;
 }
 
-// A generation that was started because the one before it was lost, as `text` says.
+// A generation that was started because the previous one was lost; `text` says how.
 RunLogEntry Generation(uint64_t generation, const std::string& text, const std::string& cut = "") {
   RunLogEntry entry = Generation(generation, BEGAN_RESTART, cut);
   entry.mutable_generation()->mutable_ended()->set_text(text);
@@ -213,7 +213,7 @@ TEST_F(RunLogTest, AMissingEntryIsNamed) {
   for (int i = 1; i <= 3; ++i) ASSERT_TRUE(log.Append(Cut(1, i)).ok());
   ASSERT_TRUE(disk_.Remove("/runs/a/log/00000002").ok());
   EXPECT_EQ(OpenError().code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(OpenError().message(), HasSubstr("no entry /runs/a/log/00000002"));
+  EXPECT_THAT(OpenError().message(), HasSubstr("lacks the entry /runs/a/log/00000002"));
 }
 
 TEST_F(RunLogTest, AnEntryWhoseDraftIsNotSyncedIsNotInTheLog) {

@@ -1,7 +1,7 @@
 // Describes how ids of the data become rows of tables. A cut stores this, so that a run that starts
-// from the cut's model can tell whether its ids find the model's rows. For each feature it is the
-// table, the id space, and the rules by which the data becomes ids. The rows cannot tell, because
-// their keys are hashes.
+// from the cut's model can tell whether its ids find the model's rows. The description names, for
+// each feature, the table, the id space, and the rules by which the data becomes ids. The rows
+// themselves do not show these, because their keys are hashes.
 //
 // Rules, named as the fields of the job that set them:
 //     ids            "hashed text" or "numbers", if the format of the data decides it

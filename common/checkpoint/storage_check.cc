@@ -17,6 +17,7 @@ namespace satrap {
 namespace {
 
 constexpr char kProbePrefix[] = "storage_check.";
+constexpr char kGoing[] = ".going";  // of such a folder that is being removed
 constexpr char kMine[] = "mine\n";
 constexpr char kOther[] = "other\n";
 
@@ -94,26 +95,14 @@ class Probe {
     std::sort(names->begin(), names->end());
     const std::vector<std::string> expected = {"entry", "latest", "other"};
     if (*names == expected) return absl::OkStatus();
-    if (std::includes(expected.begin(), expected.end(), names->begin(), names->end()) &&
-        IsBeingRemoved()) {
-      return absl::AbortedError(
-          absl::StrCat(folder_, " is being removed by another coordinator of the run"));
-    }
     return Lacks("readdir", absl::StrCat("it lists ", absl::StrJoin(*names, ", "), " instead of ",
                                          absl::StrJoin(expected, ", ")));
-  }
-
-  // Whether another coordinator is removing the folder: it removes the files one by one, then the
-  // folder itself.
-  bool IsBeingRemoved() const {
-    return absl::IsNotFound(file_system_->List(folder_).status()) ||
-           absl::IsNotFound(ReadFile(At("other"), file_system_).status());
   }
 
   // The error of the system call `call`, with an explanation of what it means for the run.
   absl::Status Told(absl::string_view call, const absl::Status& status) const {
     if (status.ok()) return status;
-    if (has_folder_ && absl::IsNotFound(status) && IsBeingRemoved()) {
+    if (has_folder_ && absl::IsNotFound(file_system_->List(folder_).status())) {
       return absl::AbortedError(absl::StrCat(
           folder_, " was removed by another coordinator of the run: ", status.message()));
     }
@@ -160,7 +149,14 @@ absl::Status LeaveRunId(const std::string& run_dir, uint64_t run_id, FileSystem*
   ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system->List(run_dir));
   for (const std::string& name : names) {
     if (!absl::StartsWith(name, kProbePrefix)) continue;
-    RETURN_IF_ERROR(file_system->Remove(absl::StrCat(run_dir, "/", name)));
+    const std::string folder = absl::StrCat(run_dir, "/", name);
+    // Files are removed one by one. To a process that still works there, a folder that lacks some
+    // of them would look like one of a file system that loses files, so all of it goes at once.
+    if (!absl::EndsWith(name, kGoing) && file_system->Rename(folder, folder + kGoing).ok()) {
+      RETURN_IF_ERROR(file_system->Remove(folder + kGoing));
+    } else {
+      RETURN_IF_ERROR(file_system->Remove(folder));
+    }
   }
   if (SeesRun(run_dir, run_id, file_system).ok()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file,

@@ -65,7 +65,8 @@ class ChunkJoiner {
   ChunkJoiner(uint64_t header_bytes, uint64_t payload_bytes, ChunkMemory::Share share,
               const std::shared_ptr<BufferAllocator>& allocator);
 
-  // The offset at which the next chunk begins, and the number of bytes from there to the end.
+  // next_bytes: the offset at which the next chunk begins. missing_bytes: the number of bytes from
+  // there to the end.
   uint64_t next_bytes() const { return next_bytes_; }
   uint64_t missing_bytes() const { return BytesOf(message_) - next_bytes_; }
   bool complete() const { return missing_bytes() == 0; }

@@ -23,8 +23,8 @@ constexpr Method kChange{"/satrap.Test/Change", true};
 constexpr Method kMethods[] = {kChange};
 constexpr int64_t kSecondUs = 1000000;
 
-// Allocates address space that the same 257 pages back again and again. 2^32 is not a multiple of
-// their total size, so an address that is wrong by 2^32 bytes holds other bytes.
+// Allocates address space in which the same 257 pages of memory repeat again and again. 2^32 is not
+// a multiple of their total size, so an address that is wrong by 2^32 bytes holds other bytes.
 class RepeatedPages final : public BufferAllocator {
  public:
   RepeatedPages()

@@ -192,16 +192,17 @@ void AddDifferences(const Message& from, const Message& to, const std::string& a
       AddDifferences(reflection->GetMessage(from, field), reflection->GetMessage(to, field), path,
                      differences);
     }
-    // Every field that differs below this one has been reported. If there is none, the message is
-    // present in only one of the two jobs: that is reported now.
+    // All differing fields below this one have been reported. If there were none, only one of the
+    // two jobs has the message, and that is reported now.
     if (differences->size() > before) continue;
     differences->push_back(
         absl::StrCat(path, " from ", ShownValue(from, field), " to ", ShownValue(to, field)));
   }
 }
 
-// A topic pattern reads every topic that it matches except the one for dead letters. If that one
-// changed, the old topic would become input, and the new one may already be input of the run.
+// A topic pattern reads every topic that it matches, except the topic for dead letters. If another
+// topic became the one for dead letters, the old one would become input, and the new one may
+// already be input of the run.
 void CompareDeadLetterTopics(const DataConfig& from, const DataConfig& to, Problems* problems) {
   constexpr Stream kStreams[] = {TRAIN_STREAM, VALID_STREAM, TEST_STREAM};
   for (const Stream stream : kStreams) {

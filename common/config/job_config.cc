@@ -11,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/near_match.h"
 #include "common/base/status_macros.h"
+#include "common/config/data_streams.h"
 #include "common/config/field_path.h"
 #include "common/config/text_format.h"
 #include "common/config/validate_job.h"
@@ -20,8 +21,6 @@
 
 namespace satrap {
 namespace {
-
-constexpr int kNewestRecordRules = 2;
 
 // Pointers to valid_kafka and test_kafka, if the job has them.
 std::vector<KafkaConfig*> EvaluationTopics(DataConfig* data) {
@@ -148,18 +147,6 @@ void DropReplacedSource(absl::string_view assignment, DataConfig* data) {
   if (names_topics("data.test_kafka")) data->clear_test_files();
 }
 
-// Sets the rules by which a run that begins now reads text. The resolved job of a run that an older
-// build began has none of these fields, and the run keeps its old rules, so the new rules cannot be
-// defaults of the fields.
-void TakeNewestRules(DataConfig* data) {
-  if (data->has_csv() && data->csv().trim() && !data->csv().has_trim_lists()) {
-    data->mutable_csv()->set_trim_lists(true);
-  }
-  const bool has_rules =
-      data->has_criteo_tsv() || data->has_csv() || data->has_libsvm() || data->has_libffm();
-  if (has_rules && !data->has_record_rules()) data->set_record_rules(kNewestRecordRules);
-}
-
 // An override of a layer needs the layer to exist. So overrides below model.layers are applied
 // after the zoo model is expanded, but all others before, because they may choose the zoo model.
 bool ActsOnLayers(absl::string_view assignment) {
@@ -183,7 +170,9 @@ absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std
   for (const std::string& assignment : sets) {
     if (ActsOnLayers(assignment)) RETURN_IF_ERROR(SetField(assignment, &job));
   }
-  TakeNewestRules(job.mutable_data());
+  for (const TextRule& rule : TextRules()) {
+    if (rule.is_open(job.data())) rule.take_newest(job.mutable_data());
+  }
   ResolveJob(&job);
   const absl::Status status = ValidateJob(job);
   if (!status.ok()) {

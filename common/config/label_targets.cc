@@ -244,7 +244,7 @@ class GraphShapes {
   std::map<std::string, MaybeShape> shapes_;
 };
 
-// Also narrows `targets` to the values that the task's loss takes.
+// Narrows `targets` further, to the values that the task's loss takes.
 void Narrow(const JobConfig& job, const ModelTask& task, LabelTargets* targets) {
   switch (task.loss) {
     case TaskConfig::BCE:
@@ -312,7 +312,8 @@ absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& outpu
   const bool looks_at_all = job.data().record_rules() >= 2 || job.data().has_kafka();
   if (!looks_at_all) return OutputWidth(job.model(), output);
   const MaybeShape shape = GraphShapes(job).Of(output);
-  // A run from topics that an older build began still knows at least the classes that it knew then.
+  // If an older build began a run from topics, the run still knows at least the classes that it
+  // knew then.
   if (!shape.has_value()) return OutputWidth(job.model(), output);
   return shape->size() == 1 ? absl::optional<int64_t>(shape->front()) : absl::nullopt;
 }

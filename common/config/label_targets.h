@@ -29,8 +29,7 @@ enum class LearnsFrom {
   kSidesOfAHalf,  // pairs of a label above 1/2 and a label that is not
 };
 
-// For one LABEL column: the values that every task accepts as its label, of all tasks that read the
-// column.
+// The labels that one LABEL column may have: those that all tasks which read the column accept.
 struct LabelTargets {
   std::string column;
   TaskConfig::Loss loss = TaskConfig::BCE;  // the most restrictive loss of these tasks

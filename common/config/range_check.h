@@ -28,8 +28,8 @@ struct BorderCase {
 // "momentum.form=RATE_OUTSIDE"}.
 using Rules = std::vector<std::pair<std::string, std::string>>;
 
-// The borders of every number that has a range, in the message and in the messages below it. `with`
-// sets those other fields beside the number whose defaults are not valid.
+// The borders of every number that has a range, in the message and in the messages below it. If the
+// defaults of other fields beside the number are not valid, `with` sets those fields.
 std::vector<BorderCase> BordersOf(const google::protobuf::Descriptor* message,
                                   const Rules& rules = {});
 

@@ -72,7 +72,7 @@ void CheckDenseOptimizer(const DenseOptimizerConfig& optimizer, const std::strin
   for (int i = 0; i < optimizer.parameters_size(); ++i) {
     if (!optimizer.parameters(i).pattern().empty()) continue;
     problems->Add(absl::StrCat(prefix, "parameters[", i, "].pattern"),
-                  "is needed: the names of parameters, such as deep/*");
+                  "is needed: it names the parameters, such as deep/*");
   }
 }
 

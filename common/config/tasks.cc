@@ -114,7 +114,7 @@ void ValidateTask(const JobConfig& job, const TaskConfig& task, const std::strin
   if (!IsPlainName(task.name())) {
     problems->Add(
         path + ".name",
-        absl::StrCat("must be of letters, digits, '_', '-' and '.', got '", task.name(), "'"));
+        absl::StrCat("must consist of letters, digits, '_', '-' and '.', got '", task.name(), "'"));
   }
   CheckRanges(task, path + ".", problems);
   const std::string label = LabelOf(task, labels);
@@ -170,8 +170,8 @@ void ValidateMetric(const JobConfig& job, Problems* problems) {
   }
   const std::vector<Metric> metrics = MetricsOf(loss, HasGroups(job.data()));
   if (metrics.empty()) {
-    // A loss that ranks has no metric here: ranking is measured among all items (`satrap
-    // retrieve`), but a part has only some of them.
+    // A ranking loss has no metric here: `satrap retrieve` measures a ranking among all items, but
+    // a part has only some of the items.
     if (job.action() == JobConfig::TRAIN && HasValidData(job.data())) {
       problems->Add("evaluation.task",
                     absl::StrCat(of, " has no metric to validate by, because its loss is ",
@@ -257,7 +257,8 @@ void ValidateTasks(const JobConfig& job, Problems* problems) {
     const std::string& output = OutputOf(task, job.model());
     // An output has only one gradient, so only one task's loss may write it.
     if (!outputs.insert(output).second) {
-      problems->Add(path + ".output", absl::StrCat("must be of no other task, got '", output, "'"));
+      problems->Add(path + ".output",
+                    absl::StrCat("must not be the output of another task, got '", output, "'"));
     }
   }
   if (job.model().tasks_size() > 0) {

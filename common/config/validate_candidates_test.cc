@@ -34,10 +34,10 @@ TEST(ValidateCandidatesTest, SampledSoftmaxNceAndInBatchSoftmaxAreAccepted) {
 
 TEST(ValidateCandidatesTest, ALossNeedsItsLayer) {
   EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'item' count: 10", "NCE", "in_batch_logits {}")),
-            "model.tasks[0].output: must be a layer candidate_logits for NCE, got 'logit'");
-  EXPECT_EQ(
-      ProblemsOf(CandidateJob("feature: 'item'", "IN_BATCH_SOFTMAX", "candidate_logits {}")),
-      "model.tasks[0].output: must be a layer in_batch_logits for IN_BATCH_SOFTMAX, got 'logit'");
+            "model.tasks[0].output: must be a layer of kind candidate_logits for NCE, got 'logit'");
+  EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'item'", "IN_BATCH_SOFTMAX", "candidate_logits {}")),
+            "model.tasks[0].output: must be a layer of kind in_batch_logits for IN_BATCH_SOFTMAX, "
+            "got 'logit'");
 }
 
 TEST(ValidateCandidatesTest, AHeadLayerNeedsItsLoss) {
@@ -64,22 +64,22 @@ TEST(ValidateCandidatesTest, TheFeatureHasOneIdInEverySample) {
   EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'thing' count: 10")),
             "model.candidates.feature: must be a feature of data.features, got 'thing'");
   const std::string refused =
-      "model.candidates.feature: must have one id in every sample: an ID column, missing AS_ID, "
-      "pooling SUM, transfer AUTO or ROWS; ";
-  EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'tags' count: 10")), refused + "'tags' has not");
+      "model.candidates.feature: must have one id in every sample, that is, an ID column, missing "
+      "AS_ID, pooling SUM and transfer AUTO or ROWS; ";
+  EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'tags' count: 10")), refused + "'tags' does not");
   JobConfig job = CandidateJob();
   FeatureConfig* const item = job.mutable_data()->mutable_features(1);
   item->set_missing(FeatureConfig::SKIP);
-  EXPECT_EQ(ProblemsOf(job), refused + "'item' has not");
+  EXPECT_EQ(ProblemsOf(job), refused + "'item' does not");
   item->clear_missing();
   item->set_transfer(FeatureConfig::POOLED);
-  EXPECT_EQ(ProblemsOf(job), refused + "'item' has not");
+  EXPECT_EQ(ProblemsOf(job), refused + "'item' does not");
   item->set_transfer(FeatureConfig::ROWS);
   EXPECT_EQ(ProblemsOf(job), "");
   item->clear_column();
   item->add_cross_columns("user");
   item->add_cross_columns("item");
-  EXPECT_EQ(ProblemsOf(job), refused + "'item' has not");
+  EXPECT_EQ(ProblemsOf(job), refused + "'item' does not");
 }
 
 TEST(ValidateCandidatesTest, CountsAreThoseOfTheLoss) {

@@ -275,9 +275,9 @@ void ValidatePreload(const DataConfig& data, const FeatureConfig& feature, const
         absl::StrCat("must be 0, because the ids of this feature are hashes, and none is in ",
                      "[0, ", feature.preload_ids(), "); ",
                      column != nullptr && feature.cross_columns_size() == 0
-                         ? "a vocabulary of its column makes them numbers from 0, or "
+                         ? "give its column a vocabulary, which makes the ids numbers from 0, or "
                          : "",
-                     "leave it out: a row is made when its id is first seen"));
+                     "leave preload_ids out: a row is made when its id is first seen"));
     return;
   } else if (column != nullptr) {
     known = std::max(column->vocabulary_size(), column->test_vocabulary_size());

@@ -42,7 +42,7 @@ void ValidateDevice(const JobConfig& job, Problems* problems) {
     problems->Add("nn_worker.precision",
                   absl::StrCat("must be F32, BF16 or F16 with nn_worker.device ", device, ", got ",
                                NnWorkerConfig::Precision_Name(nn_worker.precision()),
-                               ", which only a GPU multiplies in"));
+                               ", which only a GPU supports"));
   }
   if (nn_worker.gradient_sums() == NnWorkerConfig::NCCL &&
       nn_worker.device() != NnWorkerConfig::CUDA) {
@@ -110,7 +110,7 @@ void ValidateModes(const JobConfig& job, Problems* problems) {
   if (job.reproducible() && job.evaluation().every_seconds() > 0) {
     problems->Add("evaluation.every_seconds",
                   absl::StrCat("must be 0 with reproducible, because the clock would choose the "
-                               "steps (every_steps counts them), got ",
+                               "steps (use every_steps instead), got ",
                                job.evaluation().every_seconds()));
   }
   if (job.mode() == JobConfig::SYNC && job.lanes() < job.data_loader().replicas()) {
@@ -167,7 +167,7 @@ void ValidateBatchScaling(const JobConfig& job, Problems* problems) {
 void ValidateModel(const JobConfig& job, Problems* problems) {
   const ModelConfig& model = job.model();
   if (model.layers_size() == 0) {
-    problems->Add("model.layers", "must not be empty (or set model.zoo)");
+    problems->Add("model.layers", "must not be empty unless model.zoo is set");
   }
   absl::flat_hash_set<std::string> names;
   for (int i = 0; i < model.layers_size(); ++i) {
@@ -188,7 +188,7 @@ void ValidatePrediction(const JobConfig& job, Problems* problems) {
     problems->Add("init_from", "is needed to evaluate or predict");
   }
   if (job.action() != JobConfig::PREDICT && job.predict_outputs_size() > 0) {
-    problems->Add("predict_outputs", "is set by satrap predict --output LAYER alone");
+    problems->Add("predict_outputs", "may be set only by satrap predict --output LAYER");
   }
 }
 

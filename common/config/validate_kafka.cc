@@ -57,8 +57,8 @@ void CheckOffsets(const KafkaConfig& kafka, const Offsets& offsets, const std::s
   }
 }
 
-// Reports topics that are certainly empty, as the job shows without asking a broker: there is
-// nothing between their start and end.
+// Reports topics that the job alone shows to be empty, without asking a broker: nothing lies
+// between their start and their end.
 void CheckNotEmpty(const KafkaConfig& kafka, const std::string& path, Problems* problems) {
   const KafkaStart& start = kafka.start();
   const KafkaEnd& end = kafka.end();
@@ -132,8 +132,9 @@ void CheckColumns(const DataConfig& data, const StreamSource& stream, Problems* 
   for (int i = 0; i < stream.kafka.columns_size(); ++i) {
     const std::string& name = stream.kafka.columns(i).name();
     if (name.empty() || names.insert(name).second) continue;
-    problems->Add(absl::StrCat(stream.path, ".columns[", i, "].name"),
-                  absl::StrCat("must be the name of no other column, got '", name, "'"));
+    problems->Add(
+        absl::StrCat(stream.path, ".columns[", i, "].name"),
+        absl::StrCat("must differ from the names of all other columns, got '", name, "'"));
   }
 }
 

@@ -203,9 +203,10 @@ TEST(ValidateKafka, ColumnsOfMessagesAreReadByTheirNamesWhichNoOtherColumnHas) {
   EXPECT_EQ(ResolvedProblems(job, {"data.features[0].column=sesion"}),
             "data.features[0]: no id column 'sesion'; there are user, session");
   EXPECT_EQ(ResolvedProblems(job, {"data.kafka.columns[0].name=y"}),
-            "data.kafka.columns[0].name: must be the name of no other column, got 'y'");
-  EXPECT_EQ(ResolvedProblems(job, {"data.kafka.columns[0].name=sent"}),
-            "data.kafka.columns[1].name: must be the name of no other column, got 'sent'");
+            "data.kafka.columns[0].name: must differ from the names of all other columns, got 'y'");
+  EXPECT_EQ(
+      ResolvedProblems(job, {"data.kafka.columns[0].name=sent"}),
+      "data.kafka.columns[1].name: must differ from the names of all other columns, got 'sent'");
 }
 
 TEST(ValidateKafka, AllStreamsHaveTheColumnsOfTheTraining) {

@@ -85,7 +85,7 @@ class FileSystem {
   // `path` names the same file, unless a process removes or replaces it without a lock. A shared
   // lock needs no right to write. UNAVAILABLE if another lock excludes it; NOT_FOUND if there is no
   // such file, or if it was removed before it was locked; UNIMPLEMENTED where locks do not work
-  // (NFS without its lock service), and in this default.
+  // (NFS without its lock service). The default implementation returns UNIMPLEMENTED.
   virtual absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path, LockKind kind);
   // For people: the processes that hold locks of the file, such as "process 4711 (satrap_cli)";
   // empty if this machine does not know. The default implementation returns "".

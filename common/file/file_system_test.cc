@@ -48,8 +48,8 @@ class DiskFileSystemTest : public testing::Test {
   std::string root_;
 };
 
-// How much the disk file system writes at once past the page cache, and the size of a page of that
-// cache.
+// The size of one write with which the disk file system bypasses the page cache, and the size of a
+// page of that cache.
 constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr size_t kPageBytes = 4096;
 

@@ -12,11 +12,12 @@ namespace satrap {
 
 class BrokerOutage {
  public:
-  // Call this when a reader gets no answers any more. True for the first such reader, which then
-  // warns.
+  // Call this when a reader gets no answers any more. Returns true for the first reader without
+  // answers, which then warns.
   bool Begin() { return silent_.fetch_add(1) == 0; }
-  // Call this when the reader gets answers again, or ends. True for the last such reader, which
-  // then reports that the broker is back. REQUIRES: one call for each Begin
+  // Call this when the reader gets answers again, or ends. Returns true for the last reader that
+  // was without answers; this reader then reports that the broker is back. REQUIRES: one call for
+  // each Begin
   bool End() { return silent_.fetch_sub(1) == 1; }
 
  private:

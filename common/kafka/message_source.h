@@ -38,7 +38,7 @@ class MessageSource {
   // REQUIRES: max_messages > 0
   virtual absl::Status Read(size_t index, size_t max_messages, MessageBatch* batch) = 0;
 
-  // The first offset for which it is not known yet whether it holds a message.
+  // The lowest offset of which it is not yet known whether a message is there.
   virtual int64_t next_offset(size_t index) const = 0;
   // Whether next_offset was the end of the partition when the broker was last asked for messages.
   virtual bool at_end(size_t index) const = 0;

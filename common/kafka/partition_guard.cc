@@ -20,8 +20,8 @@ absl::Status AnotherTopic(const KafkaPartition& partition, int64_t offset) {
   return absl::FailedPreconditionError(absl::StrCat(
       partition.ToString(), ", offset ", offset,
       ": the message is not the one that was there when the run read it; the topic was ",
-      "deleted and made anew, or its log was lost. This run cannot go on with it: begin ",
-      "a new one"));
+      "deleted and made anew, or its log was lost. This run cannot go on with the topic: ",
+      "begin a new run"));
 }
 
 }  // namespace
@@ -55,8 +55,8 @@ PartitionGuard::PartitionGuard(const KafkaConfig& config, const std::vector<Kafk
     if (place.anchor.has_value()) {
       guarded.anchor = place.anchor->message;
       guarded.earliest = place.anchor->earliest;
-      // Needs no look if there was no message and reading begins at offset 0: then no message can
-      // be missed.
+      // No look is needed if there was no message and reading begins at offset 0: then no message
+      // can be missed.
       awaits = guarded.anchor.has_value() || guarded.start > 0;
       if (awaits) next_look_ms_ = 0;
     }
@@ -212,7 +212,7 @@ void PartitionGuard::AskWhatMayHaveChanged() {
     MutexLock lock(&mutex_);
     for (size_t i = 0; i < partitions_.size(); ++i) {
       Guarded& guarded = partitions_[i];
-      // A reason to doubt makes the result of the last look void.
+      // If there is a reason to doubt the partition, the result of its last look no longer counts.
       if (std::exchange(guarded.doubt, false)) guarded.looked_end = -2;
       if (!guarded.status.ok() || guarded.end == guarded.looked_end) continue;
       // Nothing was read if there is no anchor. If the start is also 0, there are no earlier
@@ -260,8 +260,8 @@ void PartitionGuard::Take(const Asked& asked, const PartitionLook& look) {
       guarded.anchor = is_before ? look.first : asked.latest;
     }
     if (!guarded.status.ok()) any_changed_.store(true, std::memory_order_release);
-    // Cleared after the status was set: a thread that sees false reads the status as the look's
-    // result.
+    // Cleared only after the status was set, because a thread that sees false reads the status as
+    // the result of this look.
     awaited = awaits_[asked.index].exchange(false, std::memory_order_acq_rel);
     if (guarded.status.ok() && !awaited) return;
   }

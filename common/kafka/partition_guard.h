@@ -43,8 +43,8 @@
 
 namespace satrap {
 
-// Receives, after each look, the anchors of all partitions that are known to be the same. Called on
-// the guard's thread, which it may block.
+// Receives, after each look, the anchors of all partitions that are known to be the same partitions
+// as before. Called on the guard's thread, which it may block.
 using AnchorSink =
     std::function<void(const std::vector<std::pair<KafkaPartition, PartitionAnchor>>&)>;
 
@@ -74,13 +74,13 @@ class PartitionGuard {
   absl::Status LookNow(size_t index);
 
   // OK; FAILED_PRECONDITION once the partition has been replaced by another; or UNAVAILABLE once
-  // its look was awaited for broker_wait_seconds. The error stays.
+  // its look has been awaited for broker_wait_seconds. The error stays.
   absl::Status status(size_t index) const;
   // Whether the guard would detect a change of the partition by now: it has an anchor, or needs
   // none.
   bool knows(size_t index) const;
-  // Whether the partition has the anchor of an earlier reader and was not compared with it yet.
-  // After the comparison status() has the result. Cheap.
+  // Whether the partition has the anchor of an earlier reader and has not been compared with it
+  // yet. After the comparison status() has the result. Cheap.
   bool awaits_look(size_t index) const { return awaits_[index].load(std::memory_order_acquire); }
   // Whether status() of some partition is an error. Cheap.
   bool any_changed() const { return any_changed_.load(std::memory_order_acquire); }

@@ -63,8 +63,8 @@ class Looker {
     }
   }
 
-  // An unknown topic may be only a matter of time: a broker that has just started may not know
-  // every topic yet.
+  // A topic that is unknown now may become known: a broker that has just started may not know every
+  // topic yet.
   static bool MayPass(const absl::Status& error) {
     return absl::IsUnavailable(error) || absl::IsNotFound(error);
   }
@@ -143,8 +143,9 @@ class Looker {
     return !MayPass(status);  // otherwise librdkafka keeps trying
   }
 
-  // Asks again for the end of the partition whose question has waited longest, because librdkafka
-  // gives no further message of that partition. Returns the question if it is answered now.
+  // Asks for the end of a partition again, because librdkafka gives no further message of that
+  // partition. Of the questions that need this, takes the one that has waited longest, and returns
+  // it if it is answered now.
   absl::optional<size_t> AskLatestAgain() {
     if (ask_again_.empty()) return absl::nullopt;
     const size_t i = ask_again_.front();

@@ -29,7 +29,7 @@ struct PartitionQuestion {
   bool asks_latest = false;    // whether the partition ends at or before `offset`
 };
 
-// What a look has found of one partition.
+// What a look has found out about one partition.
 struct PartitionLook {
   absl::optional<MessageMark> first;  // the first message at or after the offset that was asked for
   int64_t earliest = -1;              // the partition's first offset; -1: not asked

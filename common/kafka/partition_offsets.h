@@ -1,7 +1,7 @@
 // Asks the brokers for offsets of topic partitions. Only files of this folder include this header;
 // the folder's other headers hide librdkafka.
 //
-// Thread-safe: a function of its arguments. It blocks as long as it says.
+// Thread-safe: a function of its arguments. It blocks for as long as its comment says.
 
 #ifndef SATRAP_COMMON_KAFKA_PARTITION_OFFSETS_H_
 #define SATRAP_COMMON_KAFKA_PARTITION_OFFSETS_H_

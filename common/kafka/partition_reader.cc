@@ -240,8 +240,8 @@ absl::Status PartitionReader::FindLost(Partition* partition) {
   }
   const absl::Status refused =
       OffsetRefused(partition->name, partition->next, {earliest, latest}, &partition->lost);
-  // UNAVAILABLE may also mean that the topic was made anew and its messages reached this offset
-  // between the two answers.
+  // UNAVAILABLE may also mean that the topic was made anew: between the broker's two answers the
+  // new messages may have reached this offset.
   if (absl::IsUnavailable(refused)) RETURN_IF_ERROR(guard_->LookNow(partition->index));
   return refused;
 }

@@ -48,7 +48,8 @@ absl::Status PartitionWatch::status() const {
 }
 
 void PartitionWatch::WakeUp() {
-  // Without the lock the thread could miss this between its check and its sleep.
+  // Without the lock a change could come between the thread's check and its sleep, and the thread
+  // would sleep on.
   { MutexLock lock(&mutex_); }
   changed_.NotifyAll();
 }
@@ -134,7 +135,7 @@ void PartitionWatch::NoteSilence() {
   client_->Poll(0);
   if (silent_ms >= kGoneMs && !std::exchange(silent_, true) && outage_->Begin()) {
     const std::string limit = absl::FormatDuration(absl::Milliseconds(wait_ms_));
-    logger_.Warning("no Kafka broker answers; the run waits for it",
+    logger_.Warning("no Kafka broker answers; the run waits until one does",
                     {{"brokers", client_->brokers()},
                      {"reason", client_->trouble().reason},
                      {"broker_wait", limit}});

@@ -43,8 +43,8 @@ class PartitionWatch {
                  PartitionGuard* guard, std::function<void()> wake);
   ~PartitionWatch();
 
-  // Reports that a queue that is being read runs low: the watch then asks soon, in case librdkafka
-  // has not noticed.
+  // Call when a queue that is being read runs low. The watch then asks the broker soon, in case
+  // librdkafka has not noticed that the queue runs low.
   void NoteLow() {
     // Cheap enough for every batch, because the thread is woken only once for each query.
     if (!low_.exchange(true, std::memory_order_relaxed)) WakeUp();
@@ -52,8 +52,8 @@ class PartitionWatch {
   int64_t end_offset(size_t index) const { return ends_[index].load(std::memory_order_relaxed); }
   // Whether the brokers say that this partition does not exist. Stays true.
   bool missing(size_t index) const { return missing_[index].load(std::memory_order_acquire); }
-  // OK, or UNAVAILABLE once the broker has been unreachable for broker_wait_seconds. The error
-  // stays.
+  // OK, or UNAVAILABLE once the broker has been unreachable for broker_wait_seconds. Once there is
+  // an error, it stays.
   absl::Status status() const;
   bool failed() const { return failed_.load(std::memory_order_acquire); }
 

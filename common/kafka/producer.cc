@@ -21,8 +21,8 @@ std::string NameOf(absl::string_view topic, int32_t partition) {
   return absl::StrCat(topic, "/", partition);
 }
 
-// A value is not shortened below this size: a broker that refuses a message of this size does so
-// for another reason.
+// Values are not shortened further than to this size: a broker that refuses a message of this size
+// has another reason.
 constexpr size_t kLeastShortened = 512;
 constexpr char kFullBytes[] = "full_bytes";
 

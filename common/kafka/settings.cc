@@ -242,8 +242,8 @@ absl::StatusOr<std::map<std::string, std::string>> ResolveKafkaSettings(const Ka
   const int64_t queue_bytes = std::max<int64_t>(
       config.queue_bytes() / static_cast<int64_t>(std::max<size_t>(partitions, 1)), 64 << 10);
   if (role == KafkaRole::kReader) {
-    // A queue that is almost full can still receive one whole fetch answer, so that answer is kept
-    // small.
+    // A queue that is almost full can still receive one whole fetch answer. Therefore fetch answers
+    // are kept small.
     settings["fetch.message.max.bytes"] =
         absl::StrCat(std::clamp<int64_t>(queue_bytes / 2, 64 << 10, 1 << 20));
   }

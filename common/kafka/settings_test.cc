@@ -84,7 +84,8 @@ TEST(KafkaSettingsTest, OtherSettingsArePassedOnAndReplaceOurDefaults) {
   EXPECT_EQ(settings->count("fetch.message.max.bytes"), 0u);
 }
 
-// Closing a client takes as long as a fetch may wait at the broker, so that wait must be short.
+// Closing a client takes as long as a fetch may wait at the broker. Therefore that wait must be
+// short.
 TEST(KafkaSettingsTest, AFetchWaitsShortlyForNewMessages) {
   EXPECT_EQ(ResolveKafkaSettings(Config(""), KafkaRole::kReader)->at("fetch.wait.max.ms"), "100");
   const auto job = ResolveKafkaSettings(
@@ -148,8 +149,8 @@ TEST(KafkaSettingsTest, ASecretThatIsNotThereIsAnErrorThatNamesSettingAndPlace) 
 }
 
 TEST(KafkaSettingsTest, AVariableIsReadFromTheEnvironmentOfTheProcessStart) {
-  // Bazel sets a variable in the environment of every test, from which GoogleTest takes its
-  // temporary folder. The setting refers to that variable.
+  // Bazel sets a variable in the environment of every test. GoogleTest takes its temporary folder
+  // from this variable, and the setting refers to it.
   EXPECT_THAT(testing::TempDir(),
               testing::StartsWith(ResolveKafkaValue("env:TEST_TMPDIR").value_or("none")));
   EXPECT_EQ(ResolveKafkaValue("plain").value_or("none"), "plain");

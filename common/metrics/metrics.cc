@@ -15,7 +15,7 @@ namespace satrap {
 
 struct MetricsRegistry::Rep {
   std::shared_ptr<prometheus::Registry> registry =
-      // Merge: adding a metric with a name that exists returns the existing metric.
+      // Merge: adding a metric under an existing name returns the existing metric.
       std::make_shared<prometheus::Registry>(prometheus::Registry::InsertBehavior::Merge);
   Labels labels;  // of every metric
 };

@@ -49,8 +49,8 @@ TEST(HalfTest, EveryF16HasItsValueAndSurvivesTheRoundTrip) {
   }
 }
 
-// For every pair of neighbouring f16 values, tests the value halfway between them and those just
-// beside it.
+// For every pair of neighbouring f16 values, tests the f32 value halfway between them and its two
+// neighbours.
 TEST(HalfTest, F16RoundsToNearestEven) {
   for (uint16_t low = 0; low < 0x7bff; ++low) {
     const uint16_t high = low + 1;

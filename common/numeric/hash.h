@@ -10,7 +10,8 @@
 
 namespace satrap {
 
-// XXH64 of the bytes (xxHash by Yann Collet, specification of XXH64), read as a little-endian u64.
+// XXH64 of the bytes, which it reads as little-endian numbers (xxHash by Yann Collet, specification
+// of XXH64).
 uint64_t Xxh64(absl::string_view bytes, uint64_t seed = 0);
 
 // A bijection of u64 with good avalanche (Stafford's variant 13 of the MurmurHash3 finaliser, as in

@@ -41,7 +41,7 @@ const CauseRule& RuleOf(const Ending& ending);
 // members were ready.
 bool IsRepeated(const Ending& now, const Ending& before);
 
-// Whether no restart can cure what ended a generation. `before` says how the generation before it
+// Whether no restart can cure what ended a generation. `before` says how the previous generation
 // ended, or is an empty message if that one did not fail.
 bool NoRestartCures(const Ending& now, const Ending& before);
 

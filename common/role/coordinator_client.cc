@@ -62,6 +62,7 @@ absl::Status CoordinatorClient::Call(const rpc::Method& method,
                                      const google::protobuf::MessageLite& request,
                                      int64_t timeout_ms, google::protobuf::MessageLite* answer) {
   int64_t deadline_ms = MonotonicMs() + timeout_ms;
+  absl::Status error;
   while (true) {
     const int64_t start_ms = MonotonicMs();
     // Allows at least 1 ms, so that at least one attempt is made, however short the timeout.
@@ -76,11 +77,13 @@ absl::Status CoordinatorClient::Call(const rpc::Method& method,
       if (answer->ParseFromString(message->header)) return absl::OkStatus();
       return absl::InternalError(absl::StrCat("malformed answer of ", method.path));
     }
-    const bool lost =
-        absl::IsUnavailable(message.status()) || absl::IsDeadlineExceeded(message.status());
+    // The last attempt may be too short for an answer. An earlier attempt's error then says more.
+    const bool cut_short =
+        absl::IsDeadlineExceeded(message.status()) && attempt_ms < kAttemptTimeoutMs;
+    if (error.ok() || !cut_short) error = message.status();
+    const bool lost = absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error);
     if (!lost || MonotonicMs() >= deadline_ms) {
-      return absl::Status(message.status().code(),
-                          absl::StrCat("coordinator: ", message.status().message()));
+      return absl::Status(error.code(), absl::StrCat("coordinator: ", error.message()));
     }
     Pause(kRetryPauseMs);
   }

@@ -46,8 +46,8 @@ class CoordinatorClient final : public RendezvousStore {
                              int64_t timeout_ms = kHeartbeatTimeoutMs)
       : channel_(channel), envelope_(envelope), timeout_ms_(timeout_ms) {}
 
-  // FAILED_PRECONDITION for an index out of range; INVALID_ARGUMENT if this process was built from
-  // other sources than the coordinator.
+  // FAILED_PRECONDITION for an index out of range; INVALID_ARGUMENT if this process and the
+  // coordinator were built from different sources.
   absl::StatusOr<RegisterAnswer> Register(const RegisterRequest& request);
   // FAILED_PRECONDITION only if the client's envelope has a run id and the coordinator belongs to
   // another run.

@@ -226,6 +226,14 @@ TEST_F(CoordinatorClientTest, TheTimeoutEndsACallThatIsNotAnswered) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
 }
 
+TEST_F(CoordinatorClientTest, AnAttemptThatTheTimeoutCutsShortDoesNotHideTheReason) {
+  StartServer();
+  coordinator_.Refuse({absl::UnavailableError("the run is between two generations")});
+  EXPECT_EQ(Client(300).Status().status(),
+            absl::UnavailableError("coordinator: the run is between two generations"));
+  EXPECT_EQ(coordinator_.NumCalls(kStatus), 2u) << "the second attempt is not answered";
+}
+
 TEST_F(CoordinatorClientTest, AnAnswerThatIsNoneIsInternal) {
   StartServer();
   coordinator_.Answer(kStatus, "\xff no message");

@@ -104,7 +104,7 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     silent_ = true;
   }
-  // Waits until `count` heartbeats have come that are left unanswered.
+  // Waits until `count` heartbeats have come and have been left unanswered.
   void AwaitUnanswered(size_t count) {
     MutexLock lock(&mutex_);
     while (unanswered_.size() < count) changed_.Wait(&mutex_);

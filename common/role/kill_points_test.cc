@@ -25,7 +25,8 @@ JobConfig JobWith(KillPoint::Point point, int replica, int64_t visit, int64_t ge
   return job;
 }
 
-// The number of visits of `point` until `job` kills; 9 if eight visits do not kill.
+// The number of visits of `point` after which `job` kills the process; 9 if eight visits do not
+// kill it.
 int VisitsUntilKill(const JobConfig& job, int replica, uint64_t generation,
                     KillPoint::Point point) {
   bool killed = false;

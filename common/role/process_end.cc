@@ -35,8 +35,8 @@ Process& ThisProcess() {
 
 [[noreturn]] void End(const Ending& ending) {
   Process& process = ThisProcess();
-  // Another thread has failed as well, or this report itself has: only the first failure is
-  // reported.
+  // Either another thread has failed as well, or reporting the first failure has itself failed.
+  // Only the first failure is reported.
   if (process.ending.exchange(true)) _exit(kExitStartAgain);
   std::fprintf(stderr, "error: %s\n", ending.text().c_str());
   std::fflush(stderr);

@@ -18,7 +18,8 @@ inline constexpr int64_t kDescriptorsNeeded = 64;
 
 // Raises the soft limit of descriptors to the hard one, but to 65,536 at most. Then checks that the
 // process can open enough descriptors, start a thread and, with `needs_loopback`, use 127.0.0.1.
-// RESOURCE_EXHAUSTED or UNAVAILABLE, marked (common/base/shortage.h), with what to do.
+// Errors are RESOURCE_EXHAUSTED and UNAVAILABLE; they are marked (common/base/shortage.h) and say
+// what to do.
 absl::Status CheckProcessLimits(bool needs_loopback);
 
 }  // namespace satrap

@@ -24,15 +24,16 @@ constexpr int64_t kRegisterTimeoutMs = 60000;
 // How long a role that fails tries to report that to the coordinator before it exits.
 constexpr int64_t kFailTimeoutMs = 2000;
 constexpr int64_t kHeartbeatAttemptMs = 3000;
-// Short while roles are starting, so that the run begins soon after the last one is ready.
+// The period is short while roles are starting, so that the run begins soon after the last role is
+// ready.
 constexpr int64_t kStartingHeartbeatPeriodMs = 100;
 // After FINISHED a role has this long to call WaitForFinish.
 constexpr int64_t kFinishGraceMs = 10000;
 // After stop_seconds the coordinator has this long to say that the run has stopped.
 constexpr int64_t kStopGraceMs = 2000;
 // While heartbeats run, the control thread wakes up at least this often. If it wakes up late by
-// more than this, the process was suspended, so that time does not count as the coordinator's
-// silence.
+// more than this, the process was suspended, and the time of the suspension does not count as the
+// coordinator's silence.
 constexpr int64_t kMaxWaitMs = 1000;
 
 }  // namespace
@@ -67,9 +68,9 @@ void RoleRuntime::Rep::ExitNow(int code, Ending::Why why, absl::string_view mess
   ExitNow(code, message, EndingOf(why, role, flags.role_index, message));
 }
 
-// Registers until a generation has a place for this process. After the end of one generation and
-// before the next, the process waits here: if it ended at once, it would be started again many
-// times a second.
+// Registers again and again, until a generation has a place for this process. Between the end of
+// one generation and the beginning of the next, the process waits here: if it ended at once, it
+// would be started again many times a second.
 absl::StatusOr<RegisterAnswer> RoleRuntime::Rep::AwaitPlace(const RegisterRequest& request) {
   const int64_t deadline_ms = MonotonicMs() + kRegisterTimeoutMs;
   for (int ends = 1;; ++ends) {

@@ -22,12 +22,12 @@ using Prepare = std::function<void(FakeCoordinator&)>;
 // the same path as the test itself.
 std::string EndingPathOfTest();
 
-// Runs a coordinator, which `prepare` may change first, and a role with `body`, in the process of
-// the test case. Exits with the role's code.
+// Runs a coordinator, and a role with `body`, in the process of the test case. `prepare` may change
+// the coordinator first. Exits with the role's code.
 [[noreturn]] void RunCase(const Body& body, const Prepare& prepare = nullptr);
 
-// For the end of a body: finishes the run with an empty result and waits until the coordinator
-// knows.
+// Call at the end of a body. Finishes the run with an empty result, and waits until the coordinator
+// knows that the run has finished.
 absl::Status FinishRole(RoleRuntime& runtime);
 
 class RoleRuntimeTest : public ::testing::Test {

@@ -45,8 +45,8 @@ absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const
   sigaddset(&signals, SIGINT);
   CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
   signal(SIGPIPE, SIG_IGN);
-  // A write to a file that has reached its size limit then fails, and abandons a cut as a full disk
-  // does.
+  // With this, a write to a file that has reached its size limit fails instead of ending the
+  // process. A cut is then abandoned, as when the disk is full.
   signal(SIGXFSZ, SIG_IGN);
 
   ASSIGN_OR_RETURN(Logger logger,

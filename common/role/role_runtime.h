@@ -12,12 +12,12 @@
 //     }
 //     int main(int argc, char** argv) { return RunRole(EMBEDDING_PS, argc, argv, RunEmbeddingPs); }
 //
-// Start registers this process, as a new incarnation, at the coordinator, which answers with the
+// Start registers this process, as a new incarnation, with the coordinator, which answers with the
 // envelope that every call carries, the job, and the cut to begin from. Only then can an engine be
 // made. Heartbeats run from here on. Join tells the coordinator, by heartbeat, that this role is
 // ready, and waits until all are; from here on the addresses of the members are known. A role whose
-// engine needs its peers joins first, makes its channels and engine, and then serves. Calls from
-// peers that come before that find no server and are repeated.
+// engine needs its peers joins first, makes its channels and engine, and then serves. Calls that
+// arrive before the role serves find no server and are repeated.
 //
 // Endings. If the coordinator says FINISHED, WaitForFinish returns, and the process exits with 0.
 // Every other ending logs its reason, leaves an Ending (ending.h) and exits the process from the
@@ -67,10 +67,10 @@ class RoleRuntime {
   struct Rep;
 
  public:
-  // Starts the log and the metrics endpoint, registers at the coordinator, which may start up to a
-  // minute later, and starts the job's executor. From here on SIGTERM and SIGINT are handled.
-  // Errors are those of CoordinatorClient::Register. REQUIRES: no other thread has been started in
-  // this process
+  // Starts the log and the metrics endpoint, registers with the coordinator, and starts the job's
+  // executor. The coordinator may be started later than this process, by up to a minute. From here
+  // on SIGTERM and SIGINT are handled. Errors are those of CoordinatorClient::Register. REQUIRES:
+  // no other thread has been started in this process
   static absl::StatusOr<std::unique_ptr<RoleRuntime>> Start(Role role, const RoleFlags& flags);
   ~RoleRuntime();
 
@@ -158,9 +158,9 @@ class RoleRuntime {
 };
 
 // Parses the flags, starts the runtime and calls `body`. Returns 0 if `body` returned OK. Otherwise
-// its error ends the process as above, after the objects of `body` are destroyed (ExitUnlessOk
-// avoids that). `own` are flags that only this role has. REQUIRES: no other thread has been started
-// in this process
+// the error of `body` ends the process as described above ("Endings"), but only after the objects
+// of `body` are destroyed (ExitUnlessOk does not destroy them). `own` are flags that only this role
+// has. REQUIRES: no other thread has been started in this process
 int RunRole(Role role, int argc, char** argv,
             absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body,
             const std::vector<Flag>& own = {});

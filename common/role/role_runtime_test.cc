@@ -73,7 +73,7 @@ TEST_F(RoleRuntimeTest, HasWhatTheCoordinatorSaysOfTheJobAndTheCut) {
               ::testing::ExitedWithCode(0), "");
 }
 
-// The body of cases in which it must not be called.
+// A role's body, for cases in which the runtime must not call the body.
 absl::Status NoBody(RoleRuntime&, FakeCoordinator&) { abort(); }
 
 TEST_F(RoleRuntimeTest, ARoleThatTheGenerationHasNoPlaceForIsToBeStartedAgain) {

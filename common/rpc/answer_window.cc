@@ -96,8 +96,8 @@ AnswerWindow::AnswerWindow(Executor* executor, int64_t hold_us, Keeping keeping)
 
 AnswerWindow::~AnswerWindow() {
   // The responders must be destroyed with the window, but a timer's task may keep the rep alive for
-  // a moment longer. So they are moved here. They are destroyed after the lock is released, because
-  // destroying a responder may answer its call.
+  // a moment longer. So the responders are moved here. They are destroyed after the lock is
+  // released, because destroying a responder may answer its call.
   absl::btree_map<uint64_t, Rep::Call> calls;
   MutexLock lock(&rep_->mutex);
   calls.swap(rep_->calls);

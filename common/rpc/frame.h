@@ -1,5 +1,6 @@
-// A frame encodes a Message as the bytes of one gRPC message. For a bulk method these are the
-// protobuf message {header = 1, payload = 2}, shown here; for a plain method the header alone:
+// A frame encodes a Message as the bytes of one gRPC message. For a bulk method the bytes are the
+// protobuf message {header = 1, payload = 2}, as shown here; for a plain method they are the header
+// alone:
 //
 //   0x0a  varint: header bytes  header...  0x12  varint: payload bytes  payload...
 //

@@ -120,9 +120,9 @@ constexpr int kLargestScaleExponent = 113;
 absl::StatusOr<WireValues> WireView(const Buffer& payload, const Section& section, WireDtype dtype,
                                     uint64_t count, absl::string_view field);
 
-// The scale for an F16 section whose largest finite magnitude is `largest`. If `largest` is 0, this
-// is kLeastScaleExponent. So several arrays in one section can use the largest of their scales,
-// which an array of zeros does not raise.
+// The scale for an F16 section whose largest finite magnitude is `largest`; kLeastScaleExponent if
+// `largest` is 0. So several arrays in one section can use the largest of their scales: an array of
+// zeros does not raise it.
 int ScaleExponentOf(float largest);
 // The scale for `values` in a section of `to_dtype`: 0 unless `to_dtype` is F16, and the values'
 // own scale if they are F16 already.

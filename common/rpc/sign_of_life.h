@@ -1,5 +1,5 @@
 // A mark on the error of a failed attempt. It tells a ReliableCall that the peer was alive during
-// the attempt, and is for channels whose attempts have several exchanges
+// the attempt. It is set by channels whose attempts consist of several exchanges
 // (common/chunk/chunked_channel.h). MarkAnswerBegun (rpc.h) says more: that the attempt needs more
 // time. An error may have both marks; then this one says when the peer gave its last sign.
 //

@@ -20,8 +20,8 @@ inline uint32_t BitsOfProduct(float a, float b) {
   return bits;
 }
 
-// True if a subnormal result becomes zero, and so does a subnormal operand, whose product would
-// otherwise be normal.
+// True if both of these products become zero: one that is subnormal itself, and one that would be
+// normal but has a subnormal factor.
 inline bool FlushesToZeroHere() {
   return BitsOfProduct(std::numeric_limits<float>::min(), .5f) == 0 &&
          BitsOfProduct(std::numeric_limits<float>::min() / 2, 1024.f) == 0;

@@ -4,7 +4,7 @@
 // several batches. A rider is sent with the record before it, or with the next part if there is
 // none.
 //
-// A block is kept in memory until its last record is cut; parts hold copies.
+// A block is kept in memory until its last record has gone into a batch; parts hold copies.
 //
 // Not thread-safe. Batch makers use it (batch_maker.h).
 
@@ -42,7 +42,8 @@ class BatchCutter {
   uint64_t rows() const { return rows_; }
   // Whether there are neither records nor riders in the queue.
   bool empty() const { return pending_.empty(); }
-  // The number of records of all queued blocks that were left out because they are consumed.
+  // The number of records that were left out, in all queued blocks together, because they are
+  // consumed.
   uint64_t skipped_rows() const { return skipped_rows_; }
 
   // Cuts the next batch: a global batch of records, or all records if there are fewer, with the

@@ -92,7 +92,7 @@ void ParsedPartSource::Rep::StartMakers() {
   }
 }
 
-// Runs on a parsing thread. Makes the batch without holding the lock, because that takes
+// Runs on a parsing thread. Makes the batch without holding the lock, because making it takes
 // milliseconds and may wait for the disk.
 void ParsedPartSource::Rep::RunMaker(size_t index) {
   BatchMaker* batches;

@@ -26,8 +26,9 @@ class ParsedPartSource final : public PartSource {
     uint32_t lane = 0;   // PartId.lane of all parts
     int num_makers = 1;  // batch makers that run at the same time; 1 if the stream is ordered
     size_t capacity_parts = 8;
-    // These two apply only to the stream's first epoch (StreamSpec.begin): the seq of its first
-    // batch, and whether the lane has left, so that it has no part in that epoch.
+    // These two apply only to the stream's first epoch (StreamSpec.begin): the seq of the lane's
+    // first batch in it, and whether the lane has left. A lane that has left has no more parts in
+    // that epoch.
     uint64_t first_seq = 0;
     bool has_left = false;
     // Makes batch maker number `maker`, counted from 0. If null, NewBatchMaker of the spec is used.

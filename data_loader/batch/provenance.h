@@ -13,8 +13,8 @@
 namespace satrap {
 
 // The provenance of a range's records. If the range begins its block, the provenance also has the
-// block's counts of bad records and empty lines. A range of a topic partition may have no records:
-// then it only consumes slots.
+// block's counts of bad records and empty lines. A range of a topic partition may have no records;
+// it then only consumes slots.
 ProvenanceRange ProvenanceOf(const BlockRange& range);
 
 // The end of split number `split`, a piece of a file.

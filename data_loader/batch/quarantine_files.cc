@@ -24,7 +24,8 @@ namespace {
 // The fields of a line in a .tsv file, in order.
 enum Field { kFile, kOffset, kLine, kStream, kReason, kSplit, kBlock, kIndex, kFields };
 
-// A line to keep from a pair of files, and its place in both. Sizes include the line end.
+// A line to keep, with the pair of files that it is in and its place in each of the two. Sizes
+// include the line end.
 struct Kept {
   int stream;  // 0 train, 1 valid, 2 test
   uint32_t split;

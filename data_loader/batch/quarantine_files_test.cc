@@ -17,7 +17,7 @@ namespace {
 
 class QuarantineFilesTest : public testing::Test {
  protected:
-  // Writes the quarantine files of loader `index` in a generation, in which it found these bad
+  // Writes the quarantine files that loader `index` leaves in a generation if it found these bad
   // lines.
   void Find(uint64_t generation, int index, std::vector<BadLine> lines) {
     ReadProgress::Options options;

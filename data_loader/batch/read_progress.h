@@ -32,8 +32,8 @@ struct ReadCounts {
   uint64_t empty_lines = 0;
   uint64_t comments = 0;
   uint64_t disk_bytes = 0;
-  // Records of the stream that were left out because they are consumed. `records` includes those of
-  // them that were read.
+  // Records of the stream that were left out because they are consumed. Some of these were read
+  // nevertheless, and `records` includes them.
   uint64_t skipped = 0;
 };
 

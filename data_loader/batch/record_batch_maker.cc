@@ -114,19 +114,19 @@ class RecordBatchMaker final : public BatchMaker {
     return absl::OkStatus();
   }
 
-  // Call at the end of a split. Checks that the split still has all its consumed records and, if
-  // its end is consumed, the number of records that the end states. Does nothing for the synthetic
-  // log, which cannot change.
+  // Call at the end of a split. Checks that the split still has all records that were consumed of
+  // it. If the split's end is consumed, too, checks that the split has exactly the number of
+  // records that this end states. Does nothing for the synthetic log, which cannot change.
   absl::Status CheckEnd() const {
     if (spec_->click_log != nullptr) return absl::OkStatus();
     const Ledger::SplitRows known = spec_->begin.consumed.RowsOf(epoch_, split_);
     const uint64_t rows = reader_->End().rows;
     if (known.all.has_value() && *known.all != rows) {
-      return Changed(absl::StrCat("split ", split_, " has ", Counted(rows, "record"), ", and had ",
+      return Changed(absl::StrCat("split ", split_, " has ", Counted(rows, "record"), ", but had ",
                                   *known.all, " before the restart"));
     }
     if (skipped_rows_ == known.consumed) return absl::OkStatus();
-    return Changed(absl::StrCat("split ", split_, " has ", Counted(rows, "record"), ", and only ",
+    return Changed(absl::StrCat("split ", split_, " has ", Counted(rows, "record"), ", but only ",
                                 skipped_rows_, " of the ", known.consumed,
                                 " that were trained before the restart"));
   }

@@ -311,7 +311,7 @@ class TwoRecordBatchMakersTest : public testing::Test {
 
 TEST_F(TwoRecordBatchMakersTest, TheShareOfBadRecordsIsThatOfAllMakersTogether) {
   Make(50);
-  // This maker reads only bad records and ends before the other begins, which must not be an error
+  // This maker reads only bad records and ends before the other begins. That must not be an error
   // yet. Its batch carries the split's end.
   const auto ends = RunEpoch(*spec_, bad_.get(), 0, 1, 2);
   ASSERT_EQ(ends.size(), 1u);

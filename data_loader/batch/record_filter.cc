@@ -7,8 +7,8 @@
 namespace satrap {
 namespace {
 
-// The shuffle's hashes have the same seed and arguments; this makes them independent of the
-// filter's.
+// The hashes of the shuffle have the same seed and arguments as those of the filter. This salt
+// makes the two independent of each other.
 constexpr uint64_t kSeededSplitSalt = 0x5eeded5b117ULL;
 
 }  // namespace

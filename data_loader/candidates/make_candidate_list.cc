@@ -38,7 +38,7 @@ absl::Status TooMany(const std::string& where, size_t most_items) {
       " different items. Name a list of the most frequent ones (model.candidates.list)"));
 }
 
-// Finds the id that the feature makes of an item's text.
+// Finds the id that the feature makes from an item's text.
 class ItemIds {
  public:
   explicit ItemIds(const JobConfig& job)
@@ -53,7 +53,7 @@ class ItemIds {
     }
   }
 
-  // False if the feature makes no id of the text.
+  // False if the feature makes no id from the text.
   bool Find(absl::string_view text, uint64_t* id) const {
     if (are_numbers_) return absl::SimpleAtoi(text, id);
     if (vocabulary_.empty()) {
@@ -78,8 +78,8 @@ FileIdentity IdentityOf(const CandidateList& list) {
   return identity;
 }
 
-// The description of the list. It is beside the lists of files, because a run must always keep the
-// same candidates as well as the same files.
+// The path of the list's description. It is in the folder of the lists of files, because a run must
+// keep its candidates just as it must keep its files.
 std::string IdentityPath(const JobConfig& job) { return job.run_dir() + "/splits/candidates"; }
 
 absl::Status WriteIdentity(const JobConfig& job, const FileIdentity& identity) {
@@ -129,8 +129,8 @@ absl::StatusOr<CandidateList> ReadItemFile(const JobConfig& job, const std::stri
   // Refuse a compressed file: its bytes would be read as names of items, each of them a valid id.
   ASSIGN_OR_RETURN(const Compression compression, SniffFile(path));
   if (compression != Compression::kNone) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " is compressed; model.candidates.list is a plain file: decompress it"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " is compressed, but model.candidates.list must be a plain file: decompress it"));
   }
   Split file;
   file.path = path;
@@ -223,8 +223,10 @@ absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train,
     if (absl::IsDataLoss(list.status())) {
       return absl::DataLossError(absl::StrCat(
           list.status().message(),
-          ". Put the file back as it was, or remove it: then it is made again from the ",
-          "items that the run began with, or the run ends and says what is missing"));
+          ". Put the file back as it was, or remove it. If you remove it, it is made again from "
+          "the "
+          "items that the run began with; if that is not possible, the run ends and says what is "
+          "missing"));
     }
     if (!absl::IsNotFound(list.status())) return list.status();
     const std::string& file = job.model().candidates().list();

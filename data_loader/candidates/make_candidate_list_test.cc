@@ -95,7 +95,7 @@ TEST_F(MakeCandidateListTest, ABadFileIsRefusedWithItsLine) {
 
 TEST_F(MakeCandidateListTest, ACompressedFileIsRefusedWithWhatToDo) {
   EXPECT_EQ(RefusalOf("\x1f\x8b\x08 ant"),
-            " is compressed; model.candidates.list is a plain file: decompress it");
+            " is compressed, but model.candidates.list must be a plain file: decompress it");
   EXPECT_EQ(RefusalOf("PK\x03\x04 ant"),
             " is a zip archive or an Excel workbook, which cannot be read: unpack it and name the "
             "files that it holds");

@@ -71,8 +71,8 @@ std::string FirstLabels::Cure(const LabelTargets& targets, const Seen& seen) {
            "output of the model as many values as there are classes";
   }
   if (targets.loss == TaskConfig::MSE) return "Scale the labels";
-  // If there are two values, the larger one probably means "yes". Otherwise the advice shows the
-  // usual -1 and 1 as an example.
+  // If there are exactly two values, the larger one probably means "yes". Otherwise the advice
+  // shows the usual -1 and 1 as an example.
   const bool two = seen.values.size() == 2;
   const float negative = two ? seen.values.begin()->first : -1;
   const float positive = two ? seen.values.rbegin()->first : 1;

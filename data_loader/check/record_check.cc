@@ -21,8 +21,8 @@ std::string BeyondText(absl::string_view what, float number) {
 }  // namespace
 
 RecordCheck::RecordCheck(const JobConfig& job)
-    // Always applies to topics, whose ledger counts offsets and lines, whether or not they hold
-    // good records.
+    // The check always applies to topics: their ledger counts offsets and lines, whether or not
+    // these hold good records.
     : applies_(job.data().record_rules() > 0 || job.data().has_kafka()),
       labels_(job.action() == JobConfig::PREDICT ? std::vector<LabelTargets>()
                                                  : LabelTargetsOf(job)) {

@@ -119,8 +119,8 @@ void ValueWatch::NoteRefused(RecordCheck::Fault fault, absl::string_view place,
   MutexLock lock(&mutex_);
   if (!told_.insert(fault).second) return;
   Warn(absl::StrCat("records of the ", StreamText(stream_),
-                    " are left out and kept with the bad ones; the first of this kind, in ", place,
-                    ": ", reason));
+                    " are left out and kept with the bad ones; the first of this kind is in ",
+                    place, ": ", reason));
 }
 
 void ValueWatch::AddReader() {

@@ -45,7 +45,7 @@ class ValueWatch {
   void NoteRefused(RecordCheck::Fault fault, absl::string_view place, absl::string_view reason);
 
   // Call when a reader of the first epoch or pass begins, and when it has ended. Columns are judged
-  // when the last one has ended.
+  // when the last such reader has ended.
   void AddReader();
   void EndReader();
 

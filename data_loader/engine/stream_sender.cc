@@ -21,7 +21,7 @@ StreamSender::StreamSender(const Options& options, Executor* executor,
       workers_({rpc::kPutBatch, options.envelope, options.loader_index, options.timeouts}, executor,
                rpc::PeersOf("embedding_worker", workers)) {
   CHECK(num_workers_ > 0);
-  // Each loader begins at another worker, or all loaders would send to worker 0 first.
+  // Each loader begins at a different worker. Otherwise all of them would send to worker 0 first.
   next_worker_ = options.loader_index % num_workers_;
   epoch_ = options.first_epoch;
   open_at_worker_.assign(num_workers_, 0);

@@ -7,10 +7,10 @@
 //     has at most its share of the open parts, max_open_parts / workers rounded up, and the other
 //     workers receive all other parts. The stream stops only while full workers have all open
 //     parts.
-//   - In an ordered stream the next part of a (lane, part) is sent when the previous one was
-//     accepted.
-//   - When every part of an epoch was accepted, each worker gets a PutBatch without a part, which
-//     ends the epoch. When all workers have answered it, the next epoch begins.
+//   - In an ordered stream the parts of one pair (lane, part) are sent one at a time: each when the
+//     previous one has been accepted.
+//   - When every part of an epoch has been accepted, each worker gets a PutBatch without a part,
+//     which ends the epoch. When all workers have answered it, the next epoch begins.
 //
 // Thread-safe. Sources and channels may call back on any thread, even after the sender is
 // destroyed.

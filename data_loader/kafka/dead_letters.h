@@ -31,8 +31,8 @@ class DeadLetterSink {
   // (KafkaProducer::Message::may_be_shortened). Errors are those of KafkaProducer::Send.
   virtual absl::Status Send(absl::string_view key, absl::string_view value,
                             absl::string_view reason) = 0;
-  // Waits a moment until the broker has acknowledged everything. If it has not, returns false; then
-  // call again. Errors are those of KafkaProducer::TryFlush, which gives up after
+  // Waits a moment for the broker to acknowledge everything. Returns false if it has not done so;
+  // then call again. Errors are those of KafkaProducer::TryFlush, which gives up after
   // broker_wait_seconds.
   virtual absl::StatusOr<bool> Flush() = 0;
   virtual uint64_t acknowledged() const = 0;

@@ -133,7 +133,7 @@ absl::Status MessageMaker::Begin(absl::string_view line) {
       open_.time_ms <= 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("column ", time_ + 1, " holds ", ShownText(text),
-                     " where a time belongs, a number above 0, in the line: ", ShownText(line)));
+                     " where a time belongs (a number above 0) in the line: ", ShownText(line)));
   }
   return absl::OkStatus();
 }

@@ -90,8 +90,8 @@ absl::Status PartitionBlocks::CheckLast(const MessageBatch& batch, size_t i) {
   return absl::FailedPreconditionError(
       absl::StrCat(name_, ", offset ", offset,
                    ": the message is not the one that was trained before the restart; ",
-                   "the topic was made anew, or its log was lost. This run cannot go on with it: "
-                   "begin a new one"));
+                   "the topic was made anew, or its log was lost. This run cannot go on with the "
+                   "topic: begin a new run"));
 }
 
 absl::StatusOr<size_t> PartitionBlocks::Take(const MessageBatch& batch, size_t i) {
@@ -188,8 +188,8 @@ PartitionBlocks::Closed PartitionBlocks::Close() {
   end_ = std::min(end_, reached_);
   Closed closed{std::exchange(block_, nullptr), first_, end_};
   if (closed.block == nullptr && known_) {
-    // The block has no messages any more, but its remaining slots must still be consumed. They are
-    // sent with the next part as a rider, which is made from a block.
+    // The block has no messages any more, but its remaining slots must still be consumed. They
+    // become a rider, which is made from a block and sent with the next part.
     closed.block = options_.new_block();
     closed.block->records.Clear();
     closed.block->bad_records = 0;

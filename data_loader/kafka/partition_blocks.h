@@ -121,7 +121,7 @@ class PartitionBlocks {
   };
   // Sets the bounds of the next block, which begins at `first`, or later if blocks there are done.
   void BeginBlock(uint64_t first);
-  // The latest offset at which the current block must end.
+  // The current block must end at this offset at the latest.
   uint64_t Limit() const;
   absl::Status CheckLast(const MessageBatch& batch, size_t i);
   absl::Status TakeMessage(const MessageBatch& batch, size_t i);

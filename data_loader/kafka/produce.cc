@@ -90,7 +90,7 @@ absl::StatusOr<size_t> FindTopic(const KafkaConfig& kafka, const std::string& to
   ASSIGN_OR_RETURN(const auto cluster, KafkaCluster::Connect(config, kLimit));
   ASSIGN_OR_RETURN(const std::vector<KafkaPartition> partitions, cluster->Partitions(config));
   // Only the partitions' own brokers can answer this call. If one of them cannot be reached
-  // although the brokers of `kafka` can, a producer would notice that only after minutes.
+  // although the brokers of `kafka` can, a producer would need minutes to notice.
   RETURN_IF_ERROR(cluster->Ranges(partitions).status());
   return partitions.size();
 }

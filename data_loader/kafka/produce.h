@@ -36,9 +36,9 @@ struct ProduceProgress {
   double fraction = 0;    // fraction of the files' bytes that are read
 };
 
-// The number of the topic's partitions. If messages cannot be written to the topic, fails within 15
-// s and says why: errors are those of KafkaCluster (common/kafka/cluster.h), also for the
-// partitions' own brokers.
+// The number of the topic's partitions. If messages cannot be written to the topic, even if only
+// because a partition's own broker does not answer, fails within 15 s and says why. Errors are
+// those of KafkaCluster (common/kafka/cluster.h).
 absl::StatusOr<size_t> FindTopic(const KafkaConfig& kafka, const std::string& topic);
 
 // Writes all lines in order; lines with equal keys, or of one partition, keep their order. `show`

@@ -30,8 +30,9 @@ struct SyntheticProduceOptions {
 // partition i mod `partitions`, so the end of each partition is known before it is written.
 uint64_t RecordsOfPartition(uint64_t records, int32_t partition, int32_t partitions);
 
-// The number of records to write between two calls of `show` and checks of the rate. It is chosen
-// for 20 checks a second, but is in [1, 64], because reading the clock costs time.
+// The number of records to write between two calls of `show`, each with a check of the rate. It is
+// chosen for 20 checks a second, and then limited to [1, 64]. There is no check at each record,
+// because reading the clock costs time.
 uint64_t RecordsPerLook(double records_per_second);
 
 // Writes records 0, 1, ... of the stream. `show` is called often, on this thread, with the number

@@ -5,14 +5,13 @@
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checked_text.h"
-#include "common/file/file_system.h"
+#include "common/file/durable_file.h"
 #include "proto/topic_anchors.pb.h"
 
 namespace satrap {
 namespace {
 
 constexpr char kName[] = "loader-";
-constexpr char kDraft[] = ".partial";
 
 // Whether a loader wrote the file `name`. Others may be a draft that a loader is just writing, or a
 // file that a user has put aside.
@@ -131,11 +130,10 @@ absl::Status TopicAnchors::Write() {
       if (anchor.earliest >= 0) to->set_earliest(static_cast<uint64_t>(anchor.earliest));
     }
   }
-  const std::string path = absl::StrCat(folder_, "/", name_);
-  RETURN_IF_ERROR(disk_->Remove(path + kDraft));
-  RETURN_IF_ERROR(WriteCheckedText(path + kDraft, file, disk_));
-  RETURN_IF_ERROR(disk_->Rename(path + kDraft, path));
-  return disk_->SyncFolder(folder_);
+  ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> written,
+                   DurableFile::Create(absl::StrCat(folder_, "/", name_), disk_));
+  RETURN_IF_ERROR(written->Append(CheckedText(file)));
+  return written->Commit();
 }
 
 }  // namespace satrap

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "common/file/testing/memory_file_system.h"
 #include "data_loader/testing/temp_dir.h"
@@ -92,6 +93,27 @@ TEST_F(TopicAnchorsTest, NobodyWaitsForADiskThatHangsToHearOfAnAnchor) {
   goes_on.set_value();
   guard.join();
   EXPECT_EQ(offset.get(), 70);
+}
+
+TEST_F(TopicAnchorsTest, AFileThatCannotBeReplacedStaysAsItIsAndNoDraftIsLeft) {
+  MemoryFileSystem disk;
+  ASSERT_TRUE(disk.CreateFolders("/runs/a").ok());
+  const auto anchors = TopicAnchors::Open("/runs/a", 0, Logger(), &disk);
+  ASSERT_TRUE(anchors.ok()) << anchors.status();
+  // What a loader that was killed has left.
+  disk.Put("/runs/a/topic_anchors/loader-0.partial", "anchors {");
+  (*anchors)->Keep({{clicks_, Message(70, 1)}});
+  const std::string kept = disk.ContentOf("/runs/a/topic_anchors/loader-0");
+  for (const std::string failing : {"append ", "sync ", "rename "}) {
+    disk.SetHook([&](const std::string& operation) {
+      return operation.rfind(failing, 0) == 0 ? absl::ResourceExhaustedError("no space left")
+                                              : absl::OkStatus();
+    });
+    (*anchors)->Keep({{clicks_, Message(71, failing.size())}});
+    EXPECT_EQ(disk.List("/runs/a/topic_anchors").value(), std::vector<std::string>{"loader-0"})
+        << failing;
+    EXPECT_EQ(disk.ContentOf("/runs/a/topic_anchors/loader-0"), kept) << failing;
+  }
 }
 
 TEST_F(TopicAnchorsTest, WhatALoaderDoesNotReadNowStaysInItsFile) {

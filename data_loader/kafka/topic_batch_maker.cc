@@ -22,7 +22,7 @@ constexpr size_t kReadMessages = 1000;
 constexpr int64_t kWaitMs = 50;
 // While the broker has further messages, a block may stay open for this many times max_wait_ms.
 constexpr int64_t kWaitsWithLag = 10;
-// At most this many blocks without records wait for a part; more get a batch of their own.
+// The most blocks without records that wait for the next part. Beyond that, they get a batch.
 constexpr size_t kMaxRiders = 256;
 
 class TopicBatchMaker final : public BatchMaker {
@@ -205,8 +205,9 @@ class TopicBatchMaker final : public BatchMaker {
     return false;
   }
 
-  // The partition to read next: its current block has the lowest number from the partition's start
-  // (the first if several have), so the order is the same wherever reading begins. Null if none.
+  // The partition to read next: the first of those whose current block has the lowest number.
+  // Blocks are numbered from a partition's start, so the order is the same wherever reading begins.
+  // Null if none.
   Partition* OfTurn() const {
     Partition* least = nullptr;
     uint64_t least_block = 0;
@@ -258,8 +259,8 @@ class TopicBatchMaker final : public BatchMaker {
   }
 
   // Whether the current block must be closed although it is not full. Waits longer while the broker
-  // has more messages, which may arrive more slowly than they are parsed. Small blocks would then
-  // be shuffled badly without making messages less late: it is the lag that delays them.
+  // has more messages, which may arrive more slowly than they are parsed. Closing blocks early
+  // would not help then: messages are late because of the lag, and small blocks are shuffled badly.
   bool HasWaited(const Partition& partition) const {
     if (max_wait_ms_ == 0 || partition.begun_ms < 0) return false;
     const bool at_end = partition.source->at_end(partition.index);
@@ -277,7 +278,7 @@ class TopicBatchMaker final : public BatchMaker {
                                                               static_cast<uint64_t>(lost->found));
     // It does not matter if only consumed messages have expired.
     if (count > 0 && stream_.config.on_lost_offsets() != KafkaConfig::SKIP) {
-      // Name the first lost offset after the last consumed message, at which reading may begin.
+      // Reading may have begun at the last consumed message: name the first lost offset after it.
       const auto first = static_cast<int64_t>(partition->blocks->block_first());
       absl::optional<MessageSource::Lost> same;
       return OffsetRefused(PlaceOf(*partition, 0).partition, std::max(lost->wanted, first),
@@ -317,8 +318,8 @@ class TopicBatchMaker final : public BatchMaker {
     if (closed.block == nullptr) {
       if (trains_) {
         cutter_.QueueRider(EmptyOffsets(partition->split.split, closed.first, closed.end));
-        // Do not count this rider if partitions are read by turns. What has arrived decides how
-        // many blocks of a gap come as one rider, but must not decide the batches of such lanes.
+        // Do not count this rider if partitions are read by turns: how many blocks of a gap come as
+        // one rider depends on what has arrived, and the batches must not depend on that.
         if (!by_turns_) ++riders_;
       }
     } else if (trains_ || closed.block->records.rows() > 0) {
@@ -347,9 +348,8 @@ class TopicBatchMaker final : public BatchMaker {
                               const absl::Status& why) {
     return absl::FailedPreconditionError(absl::StrCat(
         blocks.name(), ", offsets ", closed.first, " to ", closed.end, ": ", why.message(),
-        "; the topic has changed since the run began: messages are there that were not, or "
-        "others. ",
-        "Begin a new run"));
+        "; the topic has changed since the run began: it now has messages there that it did not ",
+        "have, or other ones. Begin a new run"));
   }
 
   // Call when the partition has been read to its end.
@@ -431,8 +431,8 @@ class TopicBatchMaker final : public BatchMaker {
     return any;
   }
 
-  // Call when all partitions have ended. Makes the last batch of a lane, for which the ranks wait,
-  // and a batch for ends of partitions that no record follows.
+  // Call when all partitions have ended. Makes the last batch of a lane, for which the ranks wait.
+  // If no record follows the ends of some partitions, makes a batch that carries these ends.
   absl::StatusOr<Result> Finish(std::vector<Part>* parts) {
     if (!cutter_.empty() || (spec_.ordered && !last_given_)) {
       Emit(true, parts);

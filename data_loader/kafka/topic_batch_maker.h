@@ -41,8 +41,8 @@ struct TopicBatchMakerOptions {
   size_t makers = 1;
 };
 // MakeBatch fails as MessageSource::Read, ReadProgress::AddBad and DeadLetterSink do, but with
-// OUT_OF_RANGE only if lost offsets must not be skipped. FAILED_PRECONDITION if a topic has changed
-// since the run began. Its errors name the partition and offsets.
+// OUT_OF_RANGE only if lost offsets must not be skipped. It fails with FAILED_PRECONDITION if a
+// topic has changed since the run began. Errors of MakeBatch name the partition and offsets.
 std::unique_ptr<BatchMaker> NewTopicBatchMaker(TopicBatchMakerOptions options);
 
 }  // namespace satrap

@@ -80,8 +80,8 @@ class TopicProgress {
     absl::optional<int64_t> caught_up_ms;  // when nothing was left to read, most recently
   };
   absl::optional<int64_t> Watermark() const REQUIRES(mutex_);
-  // The time (since 1970) since when messages may have been waiting; none has waited longer. Absent
-  // if nothing is known.
+  // The moment since which messages may have been waiting, counted from 1970; no message has waited
+  // longer. Absent if nothing is known.
   static absl::optional<int64_t> WaitsSince(const Partition& partition, int64_t now_ms,
                                             int64_t wall_ms);
 

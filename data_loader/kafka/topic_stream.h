@@ -1,5 +1,6 @@
-// A TopicStream is shared by a loader's batch makers of one stream that reads topics. In addition
-// to the StreamSpec it has the access to brokers, the sink of dead letters, and the progress.
+// A TopicStream stands for one stream that reads topics, and is shared by a loader's batch makers
+// of that stream. In addition to what the StreamSpec has, it holds the access to brokers, the sink
+// of dead letters, and the progress.
 //
 // Thread-safe, as its members are.
 
@@ -46,7 +47,8 @@ struct TopicStream {
 
   const KafkaConfig config;
   const TopicAccess access;
-  // Whether some partition has no end. Then the stream has only one epoch and may get partitions.
+  // Whether some partition has no end. Then the stream has only one epoch, and may get further
+  // partitions.
   bool endless = false;
   std::unique_ptr<DeadLetterSink> dead_letters;  // null: bad records go to the quarantine files
   // The first labels, if this is the train stream of a new run; otherwise null. They are checked
@@ -54,8 +56,8 @@ struct TopicStream {
   std::unique_ptr<FirstLabels> first_labels;
   TopicProgress progress;
 
-  // Fails if the losses do not accept the labels that were read so far. Call before a block is
-  // sent, so that nothing is trained with such labels.
+  // Fails if the losses do not accept the labels that were read so far. Call before each block is
+  // sent, so that nothing is trained with labels that are not accepted.
   absl::Status CheckFirstLabels() const {
     return first_labels == nullptr ? absl::OkStatus() : first_labels->CheckSoFar();
   }

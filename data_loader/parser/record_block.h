@@ -38,9 +38,9 @@ class RecordBlock {
   size_t rows() const { return rows_; }
   void Clear();
 
-  // These set the columns that the following rows get from their message, and the time of rows
-  // whose text has no time. `column` counts only columns that come from messages. Before the first
-  // call these columns are missing, and the time is 0.
+  // These functions set the values that following rows get from their message: the columns that
+  // come from messages, and the time of a row whose text has no time. `column` counts only columns
+  // that come from messages. Before the first call these columns are missing, and the time is 0.
   void SetMessageId(size_t column, absl::optional<uint64_t> id) { message_ids_[column] = id; }
   void SetMessageNumeric(size_t column, float value) { message_numerics_[column] = value; }
   void set_message_time(int64_t time) { message_time_ = time; }
@@ -48,8 +48,8 @@ class RecordBlock {
   // --- the row under construction ---
   //
   // Makes room for the row. Initially lists are empty, the weight is 1, the group is 0, and the
-  // time is that of the message. Ids, numerics and labels of the text are unspecified and not
-  // missing.
+  // time is that of the message. Ids, numerics and labels that come from the text have unspecified
+  // values and do not count as missing.
   void BeginRow() {
     if (rows_ == capacity_) Grow();
     for (size_t i = 0; i < mask_words_; ++i) missing_[rows_ * mask_words_ + i] = 0;

@@ -14,8 +14,8 @@
 
 namespace satrap {
 
-// `schema` says which columns a Record has (TextSchemaOf). If it has no weight, group or time, that
-// of a record is ignored. A record without a time has the time of its message.
+// `schema` says which columns a Record has (TextSchemaOf). A record's weight, group or time is
+// ignored if the schema has no such column. A record without a time has the time of its message.
 std::unique_ptr<Parser> NewRecordParser(const RecordSchema& schema);
 
 }  // namespace satrap

@@ -145,7 +145,7 @@ class GzipFile final : public ByteSource {
   uint64_t disk_bytes() const override { return input_.offset(); }
 
  private:
-  // Returns the number of bytes written to `to`; 0 if all input was used up without producing any.
+  // Returns the number of bytes written to `to`; 0 if all input was used up and gave no output.
   absl::StatusOr<size_t> Inflate(char* to, size_t size) {
     inflater_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input_.data()));
     inflater_.avail_in = static_cast<uInt>(input_.size());
@@ -192,7 +192,7 @@ class ZstdFile final : public ByteSource {
       if (ZSTD_isError(result)) return Failed(ZSTD_getErrorCode(result));
       inside_frame_ = result != 0;
       if (out.pos > 0) return out.pos;
-      // Even after the end of the input the decompressor may have had output left, but it had none.
+      // At the end of the input the decompressor may still have output left, but here it had none.
       if (!more) return Damaged(path_, input_.offset(), "the zstd file ends early");
     }
   }
@@ -250,7 +250,7 @@ class Bzip2File final : public ByteSource {
         return Damaged(path_, input_.offset(), "the bzip2 file is damaged");
       }
       if (got > 0) return got;
-      // Even after the end of the input the decompressor may have had output left, but it had none.
+      // At the end of the input the decompressor may still have output left, but here it had none.
       if (!more && inside_stream_) {
         return Damaged(path_, input_.offset(), "the bzip2 file ends early");
       }

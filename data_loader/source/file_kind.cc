@@ -36,7 +36,7 @@ struct Foreign {
 constexpr char kUnpack[] = "unpack it and name the files that it holds";
 constexpr char kCompressAnew[] = "decompress it, or compress it with gzip, zstd, bzip2 or xz";
 constexpr char kWriteCsv[] = "write it as CSV (in pandas: to_csv)";
-constexpr char kFetch[] = "this is no data: fetch the file again";
+constexpr char kFetch[] = "this is not data: fetch the file again";
 constexpr char kUtf8[] = "convert it: iconv -t UTF-8 -f ";
 
 // A string literal that may contain NUL bytes.
@@ -82,9 +82,9 @@ const Foreign kForeign[] = {
      {},
      false,
      "a pointer of Git LFS",
-     "this is no data: fetch it with `git lfs pull`"},
-    // The byte order mark and two characters that are one byte in UTF-8. UTF-32 comes first,
-    // because its mark begins with that of UTF-16.
+     "this is not data: fetch it with `git lfs pull`"},
+    // The byte order mark; for UTF-16 also the zero byte of a first character that is one byte in
+    // UTF-8. UTF-32 comes first, because its mark begins with that of UTF-16.
     {{0, Literal("\xff\xfe\x00\x00")}, {}, false, "UTF-32", kUtf8},
     {{0, Literal("\x00\x00\xfe\xff")}, {}, false, "UTF-32", kUtf8},
     {{0, Literal("\xff\xfe")}, {3, Literal("\x00")}, false, "UTF-16", kUtf8},
@@ -157,7 +157,7 @@ absl::StatusOr<Compression> SniffFile(const std::string& path) {
 absl::Status CheckIsText(absl::string_view head, const std::string& path) {
   if (CompressionOf(head) != Compression::kNone) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path, " holds compressed bytes where text belongs, which cannot be read: decompress it"));
+        path, " holds compressed bytes, but only text can be read here: decompress it"));
   }
   return CheckIsReadable(head, absl::nullopt, path);
 }

@@ -2,10 +2,10 @@
 // or "\r\n" or with the file; the line end is not part of the line. A UTF-8 byte order mark at the
 // beginning of the file is not part of the first line.
 //
-// With QuoteRules it reads records: a line end within quotes does not end a record. Quotes that are
-// still open at the end of the file, or kMaxLineBytes after the record's first byte, would swallow
-// everything that follows. So in that case the record consists only of its first line, with its
-// quotes open, and the next call continues after that line.
+// With QuoteRules it reads records: a line end within quotes does not end a record. If quotes are
+// still open at the end of the file, or kMaxLineBytes after the record's first byte, they would
+// swallow everything that follows. So in that case the record consists only of its first line, with
+// its quotes open, and the next call continues after that line.
 //
 // If a line has more than kMaxLineBytes, only its beginning is returned, marked as such, and the
 // rest is skipped. So memory is bounded whatever the file contains.
@@ -38,10 +38,10 @@ inline constexpr size_t kMaxLineBytes = size_t{1} << 20;
 class LineReader {
  public:
   // Opens the split's file. `multiline` has the rules by which records span lines; if absent, every
-  // line is a record. Errors are those of OpenByteSource. Also reads the beginning of a compressed
-  // file, with the errors of ByteSource::Read, and those of CheckIsText if the content is not text.
-  // REQUIRES: the split has a path; if there are rules, the split begins at the beginning of its
-  // file
+  // line is a record. Errors are those of OpenByteSource. Of a compressed file, also reads the
+  // beginning, with the errors of ByteSource::Read, and those of CheckIsText if the content is not
+  // text. REQUIRES: the split has a path; if there are rules, the split begins at the beginning of
+  // its file
   static absl::StatusOr<std::unique_ptr<LineReader>> Open(
       const Split& split, absl::optional<QuoteRules> multiline = absl::nullopt);
 

@@ -67,8 +67,9 @@ class QuotedFields {
     kNotClosed,       // a quoted field reaches the end of the record
     kTextAfterQuote,  // neither a separator nor the end follows a closing quote
   };
-  // Returns the next field without its quotes; if it is not quoted, trimmed if the rules say so.
-  // `field` is valid until the next call. REQUIRES: !done(), and every call so far returned a field
+  // Returns the next field. A quoted field is returned without its quotes, and a field that is not
+  // quoted is trimmed if the rules say so. `field` is valid until the next call. REQUIRES: !done(),
+  // and every call so far returned a field
   Result Next(absl::string_view* field);
 
  private:

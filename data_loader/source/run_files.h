@@ -41,7 +41,7 @@ absl::StatusOr<SplitList> ListRunFiles(const JobConfig& job);
 // says what the file was, what it is, and what to do.
 absl::Status CheckRunFiles(const JobConfig& job, const SplitList& fixed, const SplitList& listed);
 
-// Checks that the file of items is still as described by `was`. If not, FAILED_PRECONDITION as
+// Checks that the file of items is still as `was` describes it. If not, FAILED_PRECONDITION as
 // above.
 absl::Status CheckItemFile(const JobConfig& job, const FileIdentity& was);
 

@@ -331,6 +331,25 @@ exec env -i "$(PATH="$PATH:/usr/sbin" command -v chroot)" --userspec=65532:65532
         output = self.folder / "missing.tar"
         self.assert_refused(make(output, bundle, self.folder / "libnccl.so.2"), output, "libnccl.so.2")
 
+    def test_what_a_further_library_needs_is_in_the_image_too(self):
+        folder = self.folder / "further"
+        folder.mkdir()
+        for name, needed in (("needed", ()), ("named", ("-lneeded", f"-Wl,-rpath,{folder}"))):
+            library = folder / f"lib{name}.so"
+            made = run("gcc", "-shared", "-Wl,--no-as-needed", "-x", "c", os.devnull, "-x", "none",
+                       "-L", folder, *needed, "-o", library)
+            self.assertEqual(made.returncode, 0, made.stderr)
+        output = self.folder / "further.tar"
+        result = make(output, self.small_bundle, folder / "libnamed.so")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lower = {os.path.basename(entry.name) for entry in Archive(output).layers[0]}
+        self.assertLessEqual({"libnamed.so", "libneeded.so"}, lower)
+
+        (folder / "libneeded.so").unlink()
+        output = self.folder / "needed.tar"
+        self.assert_refused(make(output, self.small_bundle, folder / "libnamed.so"), output,
+                            "libnamed.so needs libneeded.so")
+
     def test_too_large_an_image_is_refused(self):
         output = self.folder / "large.tar"
         for content, words in ((os.urandom(32_000_000), ("packed", "32000000")),

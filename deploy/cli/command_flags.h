@@ -1,5 +1,5 @@
-// The flags of the commands, a struct for each. Table() is the table of its flags (flags.h), whose
-// targets are the members of the struct.
+// The flags of the commands: one struct for each command. Its method Table() returns the table of
+// the command's flags (flags.h), whose targets are the members of the struct.
 //
 // Thread-compatible.
 
@@ -103,7 +103,8 @@ struct DeepFmFlags {
   std::string brokers;
   std::vector<std::string> sets;
   std::vector<Flag> Table();
-  // Checks that data come from a file, or from a topic with its brokers, or from neither.
+  // Checks that the flags name a file as the source of the data, or a topic with its brokers, or
+  // neither of these.
   absl::Status Check() const;
 };
 
@@ -127,8 +128,8 @@ struct CutsFlags {
   std::vector<Flag> Table();
 };
 
-// If a command itself sets the field that `set` overrides: the error message, to be appended
-// directly to the text of the override. "" for other fields.
+// The error message if a command itself sets the field that `set` overrides; "" for other fields.
+// The message is written to be appended directly to the text of the override.
 std::string ProblemOfSet(absl::string_view set, bool takes_run_dir);
 
 }  // namespace satrap

@@ -137,7 +137,7 @@ absl::StatusOr<CommandCall> ParseCommandLine(const std::vector<std::string>& arg
   CommandCall call;
   call.name = "help";
   auto next = args.begin();
-  // The script ./satrap passes this one first; it is not a flag for users.
+  // The script ./satrap passes this flag before all others; it is not a flag for users.
   if (next != args.end() && absl::StartsWith(*next, kInstallDir)) {
     call.install_dir = (next++)->substr(kInstallDir.size());
   }
@@ -187,11 +187,11 @@ absl::StatusOr<std::pair<std::string, std::string>> ParseCheckpoint(const Comman
   for (const absl::string_view word : {"list", "inspect", "verify"}) {
     if (first != word) continue;
     if (arguments.size() == 2) return std::make_pair(first, arguments[1]);
-    // Do not take the word as a run of that name: a user who forgot the argument does not want to
+    // Do not take the word for the name of a run: a user who forgot the argument does not want to
     // save a cut.
     return absl::InvalidArgumentError(absl::StrCat(
         "usage: satrap checkpoint ", word, word == "list" ? " RUN" : " CUT",
-        "; a cut of a run named '", word, "' is taken by: satrap checkpoint ./", word));
+        "; to save a cut of a run named '", word, "', type: satrap checkpoint ./", word));
   }
   if (arguments.size() == 1) return std::make_pair(std::string(), first);
   return absl::InvalidArgumentError(absl::StrCat("'checkpoint ", first,

@@ -1,5 +1,5 @@
-// checkpoint. `checkpoint list`, `inspect` and `verify` read saved cuts and need no run in
-// progress.
+// The command `checkpoint`. Its forms `checkpoint list`, `inspect` and `verify` read saved cuts and
+// need no run in progress.
 
 #include <cstdio>
 #include <ctime>

@@ -16,6 +16,7 @@
 #include "common/checkpoint/cut_pin.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/saved_features.h"
+#include "common/config/data_streams.h"
 #include "common/config/job_config.h"
 #include "common/config/label_targets.h"
 #include "common/config/tasks.h"
@@ -119,18 +120,15 @@ absl::Status CheckClasses(const std::string& output, absl::optional<int64_t> of_
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "model: output \"", output, "\" has ", of_network, " classes, but loaders derive ",
-      *of_loaders, " from the job and would leave out records by that number: ", kCure));
+      *of_loaders,
+      " from the job, and would decide by that number which records to leave out: ", kCure));
 }
 
 std::vector<std::string> RowsAsIn(const JobConfig& trained) {
   std::vector<std::string> rules;
-  const DataConfig& data = trained.data();
-  if (data.csv().trim() && !data.csv().has_trim_lists()) {
-    rules.emplace_back("data.csv.trim_lists=false");
+  for (const TextRule& rule : TextRules()) {
+    if (rule.is_open(trained.data())) rules.push_back(absl::StrCat(rule.field, "=", rule.older));
   }
-  const bool reads_text =
-      data.has_criteo_tsv() || data.has_csv() || data.has_libsvm() || data.has_libffm();
-  if (reads_text && !data.has_record_rules()) rules.emplace_back("data.record_rules=0");
   return rules;
 }
 

@@ -159,9 +159,10 @@ TEST(CheckClasses, RefusesOutputsWhoseClassesLoadersDoNotKnowOrCountDifferently)
   EXPECT_EQ(unknown.message(),
             "model: loaders cannot derive the number of classes of output \"out\" from the job: "
             "make it a layer `linear` with as many units as there are classes");
-  EXPECT_THAT(CheckClasses("out", 2, 3).message(),
-              HasSubstr("output \"out\" has 3 classes, but loaders derive 2 from the job and would "
-                        "leave out records by that number: make it a layer `linear`"))
+  EXPECT_THAT(
+      CheckClasses("out", 2, 3).message(),
+      HasSubstr("output \"out\" has 3 classes, but loaders derive 2 from the job, and would "
+                "decide by that number which records to leave out: make it a layer `linear`"))
       << "records of the third class would be left out";
   EXPECT_FALSE(CheckClasses("out", 4, 3).ok()) << "a record of the fourth would end the run";
 }

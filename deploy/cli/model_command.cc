@@ -55,7 +55,7 @@ absl::StatusOr<ShownModel> ModelOfJob(const std::string& name, const ModelFlags&
                                       const std::string& install_dir) {
   if (flags.features.has_value() || flags.numerics.has_value() || flags.dim.has_value()) {
     return absl::InvalidArgumentError(
-        "--features, --numerics and --dim are for models of the zoo; a job says them itself");
+        "--features, --numerics and --dim are for models of the zoo; a job defines its own data");
   }
   const auto path = FindJobFile(name, install_dir);
   if (!path.ok()) {

@@ -37,7 +37,7 @@ absl::StatusOr<JobRun> Resume(const CommandCall& call, ResumeFlags* flags) {
   }
   if (progress.job->action() != JobConfig::TRAIN) {
     return absl::FailedPreconditionError(
-        absl::StrCat("run ", run_dir, " is no training: repeat its command instead"));
+        absl::StrCat("run ", run_dir, " is not a training run: repeat its command instead"));
   }
   if (progress.result.has_value()) {
     return absl::FailedPreconditionError(

@@ -22,7 +22,8 @@ constexpr int kPeriodMs = 100;
 // Whether the same wish may succeed later although it was refused now.
 bool MayBeTaken(const WishRequest& request, const absl::Status& refusal) {
   if (absl::IsUnavailable(refusal) || absl::IsDeadlineExceeded(refusal)) return true;
-  // A stop is refused while the run changes its size or is ending, and neither lasts long.
+  // A stop is refused while the run changes its size, and while it is ending. Neither state lasts
+  // long.
   return request.kind() == WishRequest::STOP && absl::IsFailedPrecondition(refusal);
 }
 

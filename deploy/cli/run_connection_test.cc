@@ -16,7 +16,8 @@ using Clock = std::chrono::steady_clock;
 
 class RunConnectionTest : public FakeRunTest {
  protected:
-  // Makes a wish that counts as fulfilled as soon as a wish for a cut would.
+  // Makes a wish of any kind, and waits until the coordinator's status says that it is fulfilled,
+  // as for a wish for a cut.
   absl::StatusOr<StatusAnswer> Fulfil(WishRequest::Kind kind) {
     const auto connection = RunConnection::Open(dir_);
     if (!connection.ok()) return connection.status();

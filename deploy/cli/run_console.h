@@ -30,7 +30,7 @@ class RunConsole {
 
   // Writes to stderr.
   RunConsole();
-  // Writes by `write`. `is_terminal`: whether `write` writes to a terminal.
+  // Calls `write` to write. `is_terminal`: whether `write` writes to a terminal.
   RunConsole(Write write, bool is_terminal);
 
   // Like ProgressLine::Show.

@@ -118,7 +118,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
   return PinCut(job.init_from());
 }
 
-// Detects when a generation has abandoned another cut.
+// Detects when a generation has abandoned one more cut.
 class AbandonedCuts {
  public:
   bool IsNew(const StatusAnswer& status) {
@@ -190,7 +190,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   }
   auto started = Launcher::Start(job, folder, programs_dir, options);
   if (!started.ok()) {
-    // Close with `at_end`: no loader has read anything.
+    // Close with `at_end`, because no loader has read anything.
     of_data.Close(/*at_end=*/true, kWriteMs).IgnoreError();
     return started.status();
   }

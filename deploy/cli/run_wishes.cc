@@ -35,8 +35,8 @@ absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms) 
   }
   WishEnd end;
   if (after.job.has_value() && after.job->action() != JobConfig::TRAIN) {
-    end.text =
-        absl::StrCat("run ", run_dir, " has stopped; it was no training, so repeat its command");
+    end.text = absl::StrCat("run ", run_dir,
+                            " has stopped; it was not a training run, so repeat its command");
     return end;
   }
   const std::string how = ResumeText(run_dir, after, run_dir);

@@ -1,8 +1,8 @@
 // The work of stop, checkpoint RUN and scale: they make a wish to a run in progress, wait until it
 // is fulfilled, and report what has happened to the run.
 //
-// Thread-compatible. Each reaches the run's coordinator as RunConnection does, and with the errors
-// of RunConnection.
+// Thread-compatible. Every function here reaches the run's coordinator through a RunConnection, and
+// returns the errors of RunConnection.
 
 #ifndef SATRAP_DEPLOY_CLI_RUN_WISHES_H_
 #define SATRAP_DEPLOY_CLI_RUN_WISHES_H_
@@ -25,8 +25,8 @@ inline constexpr int64_t kReleaseMs = 90000;
 
 // Makes the run take a last cut and stop, and waits until its launcher has ended its processes, so
 // that it can be resumed. DEADLINE_EXCEEDED if that takes longer than `release_ms`;
-// FAILED_PRECONDITION if the run finished instead; ABORTED if nothing shows that it stopped with a
-// last cut, neither its last status nor its log.
+// FAILED_PRECONDITION if the run finished instead; ABORTED if neither the run's last status nor its
+// log shows that it stopped with a last cut.
 absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms = kReleaseMs);
 
 // Takes a cut and waits until it is committed.

@@ -170,7 +170,7 @@ TEST_F(RunWishesTest, AStoppedScoringIsRepeatedNotResumed) {
   TakeWishes({"state: STOPPED generation: 1 ending { text: 'stopped on request' }"});
   const auto end = StopRun(dir_);
   ASSERT_TRUE(end.ok()) << end.status();
-  EXPECT_THAT(end->text, AllOf(HasSubstr("it was no training, so repeat its command"),
+  EXPECT_THAT(end->text, AllOf(HasSubstr("it was not a training run, so repeat its command"),
                                Not(HasSubstr("satrap resume"))));
   EXPECT_EQ(end->warning, "") << "it has no work to lose";
 }

@@ -32,8 +32,8 @@ int StatusCommand(const CommandCall& call) {
     printf("%s", RunningRunText(*run_dir, *status).c_str());
     return 0;
   }
-  // Check first whether a launcher runs it: if one has just resumed the run, the files still
-  // describe how the run ended before.
+  // First check whether a launcher runs the run. If a launcher has just resumed it, the files still
+  // describe how it ended before.
   const std::string runner = RunnerOf(*run_dir);
   if (!runner.empty()) {
     printf(

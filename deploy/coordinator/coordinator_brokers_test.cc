@@ -72,8 +72,8 @@ TEST_F(CoordinatorTopicsTest, ABrokerThatStaysAwayFailsTheRunWithOneMessage) {
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition) << answer.status();
 }
 
-// If the broker does not answer, the job of the earlier size could not begin either. So the new
-// size is kept, unless it comes with a change of brokers.
+// If the broker does not answer, a generation of the earlier size could not begin either. So the
+// new size is kept, unless the change of size also changes the brokers.
 TEST_F(CoordinatorTopicsTest, ABrokerThatIsAwayWhileASizeBeginsDoesNotUndoTheSize) {
   for (const bool changes_brokers : {false, true}) {
     SCOPED_TRACE(changes_brokers ? "the change may be what is wrong" : "");

@@ -110,8 +110,8 @@ TEST_F(CoordinatorEndingTest, AGenerationThatRunsHasNone) {
   EXPECT_FALSE(Heartbeat(NN_WORKER, 0)->has_ending());
 }
 
-// A start, a resume or a change of size gives a run all its restarts back. A failure whose text
-// consists of one of these words must not.
+// A start, a resume or a change of size gives a run all its restarts back. A failure must not do
+// so, even if its text is a word such as "resume".
 TEST_F(CoordinatorEndingTest, ACauseThatReadsLikeAWishIsARestartAllTheSame) {
   job_.set_max_restarts(4);
   BeginNewRun();

@@ -60,8 +60,8 @@ rpc::CallReceiver::Options ReceiverOptions(const Envelope& envelope, int senders
           rpc::RpcTimeouts().hold_ms * 1000};
 }
 
-// How the generation before the claimed one failed. Empty if it did not fail, or if its job was
-// dropped, so that the claimed generation has another job.
+// How the generation before the claimed one failed. Empty if it did not fail. Also empty if its job
+// was dropped, because the claimed generation then has another job.
 Ending EndedBefore(const RunLog& log) {
   const GenerationEntry* own = log.last_generation();
   const size_t entries = log.entries().size();
@@ -235,8 +235,8 @@ absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& reque
   failure.set_advice(request.ending().advice());
   failure.set_kind(request.ending().kind());
   end.EndBy(std::move(failure));
-  // The failed member exits now, so the coordinator does not wait to tell it that the run has
-  // ended.
+  // The failed member exits now. So the coordinator need not wait until this member has been told
+  // that the run has ended.
   members.SetTold(request.role(), request.index());
   return end.Told();
 }
@@ -253,7 +253,7 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
   if (!takes_cuts() && request.kind() != WishRequest::STOP) {
     return absl::FailedPreconditionError(job.action() == JobConfig::TRAIN
                                              ? "training is over: the run takes no cut any more"
-                                             : "only a training takes cuts");
+                                             : "only a training run takes cuts");
   }
   if (request.kind() == WishRequest::SCALE && !wishes.scales()) {
     RETURN_IF_ERROR(CheckScaleKeepsTraining(job, request.job(),
@@ -266,7 +266,7 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
   answer.set_number(number);
   if (request.kind() != WishRequest::STOP || stopped_before) return answer;
   if (end.state() == STARTING || !takes_cuts()) {
-    // This generation has trained nothing that a cut would save, but earlier ones may have.
+    // This generation has trained nothing that a cut would save. Earlier generations may have.
     wishes.FulfilAll();
     const std::string start =
         cut_folder.empty() ? "the beginning" : cut_folder.substr(cut_folder.rfind('/') + 1);

@@ -19,22 +19,23 @@
 // RESOURCE_EXHAUSTED; an error of the run's log; another coordinator has begun a later generation;
 // a disk hangs. If somebody has asked for a stop, such a loss ends in STOPPED.
 //
-// Commits. CommitCut checks the cut's files and appends a CUT entry to the run's log; the link of
-// the entry is the commit. One entry is appended at a time, and the generation does not end while
-// one is being appended. An end that comes meanwhile takes effect afterwards, so either the commit
-// was before the end or it is refused. Links (`latest`, `best`) are set and old cuts removed after
-// the answer. If a file of the cut is damaged or cannot be read, the answer says so, and rank 0
-// abandons the cut, as it does if it cannot write a file itself: the work is still in the tables.
-// The same happens if the entry cannot be written and certainly is not in the log (a full disk). If
-// it is not known whether the entry is in the log (the log's folder could not be synced), the
-// commit is never answered and the generation ends; the next generation reads what the log holds.
+// Commits. CommitCut checks the cut's files and appends a CUT entry to the run's log; linking the
+// entry's file is the commit (run_log.h). One entry is appended at a time, and the generation does
+// not end while one is being appended. An end that comes meanwhile takes effect afterwards, so
+// either the commit was before the end or it is refused. Links (`latest`, `best`) are set and old
+// cuts removed after the answer. If a file of the cut is damaged or cannot be read, the answer says
+// so, and rank 0 abandons the cut, as it does if it cannot write a file itself: the work is still
+// in the tables. The same happens if the entry cannot be written and certainly is not in the log (a
+// full disk). If it is not known whether the entry is in the log (the log's folder could not be
+// synced), the commit is never answered and the generation ends; the next generation reads what the
+// log holds.
 //
-// The log is compacted (RunLog::Compact) after a commit, when it has grown by `compact_after`. What
-// the engine does about topics is in topics/run_topics.h. Everything else is in memory and ends with
-// the generation. File work runs on `disk_executor`, one
-// task at a time, never under the lock that the other calls need. A task that has not returned for
-// checkpoint.limit_seconds ends the generation, even in the middle of an append, whose outcome is
-// then not known; this generation ignores what the task does after that. A task that removes
+// The log is compacted after a commit, when it has grown by `compact_after`. What the engine does
+// about topics is in topics/run_topics.h. Everything else is in memory and ends with the generation.
+// File work runs on `disk_executor`, one task at a time, never under the lock that the other calls
+// need. A task that has not returned for checkpoint.limit_seconds ends the generation, even in the
+// middle of an append, whose outcome is then not known; this generation ignores what the task does
+// after that. A task that removes
 // several old cuts has that time for each of them.
 // Thread-safe. No gRPC, no threads; time is the executor's.
 
@@ -115,15 +116,15 @@ class CoordinatorEngine final : public rpc::Handler {
   //              according to the cut's ledger. INVALID_ARGUMENT if loaders disagree on the number
   //              of splits.
   // CommitCut    FAILED_PRECONDITION: not RUNNING, or the cut is from another generation, or is not
-  //              newer than a committed one. INVALID_ARGUMENT: not the name of a cut, or a cut to
-  //              leave although nobody has wished that. After an error, and if the answer says
-  //              `abandoned` (why, naming the file), the cut is not committed.
+  //              newer than a committed one. INVALID_ARGUMENT: not the name of a cut, or a cut with
+  //              which the ranks leave although nobody has wished that. After an error, and if the
+  //              answer says `abandoned` (why, naming the file), the cut is not committed.
   // StoreSet     ALREADY_EXISTS if the key has another value.
   // StoreGet     always succeeds.
   // Finish       OK once FINISHED is in the run's log. Also OK, without effect, once the generation
   //              has ended otherwise.
-  // Fail         does nothing once the generation has ended. While an entry is being appended,
-  //              which may make a restart possible, answers RESTARTING instead of FAILED.
+  // Fail does nothing once the generation has ended. While an entry is being appended, answers
+  //              RESTARTING instead of FAILED, because the entry may make a restart possible.
   // Wish         FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. A SCALE whose epochs or
   //              max_steps would end training is also INVALID_ARGUMENT.
   // Status       FAILED_PRECONDITION if it asks for another run.

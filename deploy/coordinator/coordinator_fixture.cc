@@ -62,8 +62,8 @@ void CoordinatorFixture::BeginNewRunInPods() {
 }
 
 void CoordinatorFixture::Serve(ClaimRequest request) {
-  // The previous coordinator ends before the next one claims. To test one that does not, use
-  // Supersede.
+  // The previous coordinator ends before the next one claims a generation. To test one that does
+  // not, use Supersede.
   engine_.reset();
   request.job = job_;
   // A process's drafts are named by this number, so it must be different for each process.

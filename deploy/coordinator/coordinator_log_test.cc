@@ -176,8 +176,8 @@ TEST_F(CoordinatorLogTest, SaysOnceThatAJobHasBegunToTrain) {
   EXPECT_THAT(Running(), ElementsAre(1)) << "it is the same job";
 }
 
-// If a member heard first and the coordinator died before its append, the job would have trained
-// but could still be dropped.
+// If a member were told of RUNNING before the log has the entry, and the coordinator died in
+// between, the job would have trained but could still be dropped.
 TEST_F(CoordinatorLogTest, NobodyHearsThatAJobTrainsBeforeTheLogShowsIt) {
   RegisterAll();
   std::vector<RunState> told;
@@ -338,7 +338,8 @@ TEST_F(CoordinatorLogTest, AResumeFromACutAfterADroppedJobHasTheEarlierJobAndTha
   EXPECT_EQ(Dropped().size(), 1u);
 }
 
-// The ranks left with a last cut, and the dropped generation has not trained, so nothing is lost.
+// The ranks took a last cut before they left, and the dropped generation has not trained, so
+// nothing is lost.
 TEST_F(CoordinatorLogTest, AStopAfterADroppedSizeThatFollowsALastCutLosesNothing) {
   Scale();
   FailForGood();

@@ -27,7 +27,8 @@ class CoordinatorWishTest : public CoordinatorFixture {
   static constexpr char kMayNotBeInTheLog[] =
       "the run begins again from cut_0001_000001, and nothing is lost, but its change of size may "
       "not be in its log: the disk is away";
-  // Starts a run with a wish for another size; it waits for the cut after which its ranks leave.
+  // Starts a run and makes a wish for another size. The run then waits for the cut after which its
+  // ranks leave.
   void StartRunThatScales() {
     BeginNewRun();
     StartRun();

@@ -118,7 +118,8 @@ absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Append(const CommitC
   if (absl::IsAlreadyExists(status)) {
     return absl::StatusOr<CommitCutAnswer>(absl::FailedPreconditionError(status.message()));
   }
-  // The disk may be full, or files limited in size, for now. The work is still in the tables.
+  // The disk may be full at the moment, or the size of files may be limited. The work is still in
+  // the tables.
   if (!status.ok()) return absl::StatusOr<CommitCutAnswer>(Abandoned(status));
   CommitCutAnswer answer;
   answer.set_outcome(OUTCOME_DONE);

@@ -1,10 +1,11 @@
-// Commits cuts into the run's log. After a cut with which the ranks leave so that the run can
-// change its size, also commits the announcement of the new size.
+// Commits cuts into the run's log. If the ranks leave with a cut so that the run can change its
+// size, also commits, after that cut, the announcement of the new size.
 //
-// The link of a CUT entry is the commit. A cut is abandoned if one of its files is damaged or
-// cannot be read, or if its entry cannot be written and certainly is not in the log. This loses
-// nothing, because the work is still in the tables. If it is not known whether the entry is in the
-// log, the commit is not answered and the generation ends.
+// A cut is committed when its CUT entry is linked into the log (common/checkpoint/run_log.h). A cut
+// is abandoned if one of its files is damaged or cannot be read, or if its entry cannot be written
+// and certainly is not in the log. This loses nothing, because the work is still in the tables. If
+// it is not known whether the entry is in the log, the commit is not answered and the generation
+// ends.
 //
 // Only for tasks of the coordinator's disk, which run one at a time. It holds the state's mutex
 // only briefly, and never while it calls its host.

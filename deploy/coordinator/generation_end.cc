@@ -52,10 +52,9 @@ bool GenerationEnd::PutOff(RunState end, const Ending& how, void (GenerationEnd:
   if (!put_off_.has_value()) {
     put_off_ = PutOffEnd{end, how, again};
   } else if (dropping_ && end == STOPPED && put_off_->state == RESTARTING) {
-    // A stop takes precedence over going on with the earlier job.
-    const std::string why = put_off_->how.text();
+    // A stop takes precedence over going on with the earlier job. Its text does not mention the
+    // dropped change, because whoever reports the stop reads DROPPED in the log.
     put_off_ = PutOffEnd{end, how, nullptr};
-    absl::StrAppend(put_off_->how.mutable_text(), "\n  ", why);
   }
   return true;
 }
@@ -136,7 +135,7 @@ void GenerationEnd::EndBy(Ending how) {
   if (!NoRestartCures(how, before_.ended)) return EndByLoss(std::move(how));
   if (RuleOf(how).follows == Follows::kRunEndsIfRepeated) {
     absl::StrAppend(how.mutable_text(),
-                    "\n  the previous generation ended by the same cause, also before all roles "
+                    "\n  the previous generation ended from the same cause, also before all roles "
                     "were ready, so no restart cures it: ",
                     RuleOf(how).cure);
   }
@@ -159,7 +158,7 @@ void GenerationEnd::EndByLoss(Ending how) {
   if (before_.max_restarts > 0) {
     absl::StrAppend(how.mutable_text(), "\n  and the run has restarted ",
                     Counted(static_cast<uint64_t>(before_.max_restarts), "time"),
-                    " without a cut between (max_restarts): ", before_.recent_causes);
+                    " without a cut in between (max_restarts): ", before_.recent_causes);
   }
   End(FAILED, std::move(how));
 }

@@ -41,7 +41,8 @@ class GenerationEnd {
     virtual ~Host() = default;
     // Whether somebody has asked for a stop. If so, the run must not begin again.
     virtual bool IsStopWished() const = 0;
-    // Appends to the text what is lost if the run continues from the newest cut, and sets `loss`.
+    // Appends to the text of `how` what is lost if the run continues from the newest cut, and sets
+    // its `loss`.
     virtual void AddLostWork(Ending* how) const = 0;
     // Starts to append DROPPED to the run's log. Calls OnDropAppended when that is done, but not
     // from within this call.
@@ -107,7 +108,7 @@ class GenerationEnd {
   // The same for the run's end, which follows in an entry of its own.
   void SetRunEnd(RunState end, Ending how) { put_off_ = PutOffEnd{end, std::move(how), nullptr}; }
   // Call when the append has failed with `error`. `absent`: the entry certainly is not in the log.
-  // Returns `absent`. Ends the generation if that is false, or if another coordinator was faster.
+  // Returns `absent`. Ends the generation if the entry may be there, or another was faster.
   bool EndUnlessKnown(const absl::Status& error, bool absent);
   // Call when the append is over. Does nothing if appends() is false.
   void FinishAppend();

@@ -33,8 +33,8 @@ JobTrial TrialOf(const RunLog& log, const JobConfig& job) {
   if (before == nullptr) return trial;
   trial.change = JobChangeText(*before, job);
   trial.changes_topics = TopicsText(*before) != TopicsText(job);
-  // Generations that a restart began have the same job as the one before: find the first with this
-  // job.
+  // A generation that a restart began has the job of the previous one. So find the first generation
+  // with this job.
   for (auto entry = log.entries().rbegin(); entry != log.entries().rend(); ++entry) {
     if (!entry->has_generation() || entry->generation().began() == BEGAN_RESTART ||
         entry->generation().began() == BEGAN_MOVED) {

@@ -19,10 +19,11 @@ struct JobTrial {
   // Text for people: in which fields this job differs from the earlier job. If this generation
   // cannot begin, the next one has the earlier job. Empty if there is no earlier job to go back to.
   std::string change;
-  // Whether somebody resumed the run with this job, and waits for it. Otherwise the job comes from
-  // a `satrap scale` of a run in progress, and that run continues.
+  // Whether somebody resumed the run with this job, and so waits for the result. Otherwise the job
+  // comes from a `satrap scale` of a run in progress, and that run continues.
   bool resumed = false;
-  // Whether this job reads other topics than the earlier job, or reads them from other brokers.
+  // Whether this job and the earlier job read different topics, or read them from different
+  // brokers.
   bool changes_topics = false;
 
   // Whether the change of the job may be the reason why the generation, which ends with `how`,

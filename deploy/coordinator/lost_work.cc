@@ -18,10 +18,10 @@ Entry BeforeTopics(Entry entry, Entry end) {
       entry, end, [](const RunLogEntry& each) { return !each.has_topics() && !each.has_end(); });
 }
 
-// Going back from `entry`, the first entry that does not belong to a dropped job. The skipped
-// entries show no training: if a dropped job's generation had trained, the log would have a RUNNING
-// entry or a cut of it. A TOPICS entry was appended before anybody trained on its topics, or comes
-// from a generation that an older entry shows.
+// Goes back from `entry` to the first entry that does not belong to a dropped job. The skipped
+// entries show no training: if a generation with a dropped job had trained, the log would have its
+// RUNNING entry or a cut that it made. A TOPICS entry was appended before anybody trained on its
+// topics, or comes from a generation that an older entry shows.
 Entry BeforeDropped(Entry entry, Entry end) {
   while (entry != end && entry->has_dropped()) {
     entry = BeforeTopics(entry + 1, end);

@@ -16,9 +16,9 @@ namespace satrap {
 
 // Whether it is certain that no generation before the newest one of `log` has trained after the cut
 // that the newest one begins from. There are three such cases: the run begins; training was over
-// with that cut; the ranks left with it for a stop or a change of size. A changed job that was
-// dropped since then has trained nothing. After any other cut training continued, and it is not
-// known how far.
+// with that cut; the ranks left the generation with that cut, for a stop or a change of size. A
+// changed job that was dropped since then has trained nothing. After any other cut training
+// continued, and it is not known how far.
 bool NothingWasLostBefore(const RunLog& log);
 
 // What a generation's coordinator knows about the training in its generation.
@@ -28,8 +28,8 @@ struct TrainedSince {
   uint64_t start_step = 0;           // the step at which it began
   uint64_t step = 0;                 // the last step reported, perhaps a second ago
 };
-// Appends to the text how much work is lost and from where the run continues. Sets `loss` if steps
-// are known to be lost.
+// Appends to the text of `how` how much work is lost and where the run continues. Sets `loss` if
+// steps are known to be lost.
 void AddLostWork(const TrainedSince& trained, Ending* how);
 
 }  // namespace satrap

@@ -286,7 +286,7 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
         "exiting while file work is still under way; nothing is damaged by that, and the next "
         "coordinator of the run finishes what has to be finished");
   } else if (has_topics) {
-    // Wait after the file work, because a task of it starts the commit.
+    // Wait after the file work, because one of its tasks starts the commit.
     AwaitBrokers(engine, state);
   }
   // Skip stopping and destroying these objects if that would block: the disk's thread may hang for
@@ -310,8 +310,8 @@ int RunMain(const std::vector<std::string>& args) {
   const absl::StatusOr<Exit> exit = Run(*flags);
   if (exit.ok()) return CodeOf(*exit, *flags);
   const Ending failure = FailureOf(COORDINATOR, 0, exit.status());
-  // A failure of this kind ends the run if it is repeated. Only the process that starts this one
-  // again can know whether it is.
+  // A failure of this kind ends the run if it occurs a second time. Only the process that starts
+  // this one again can know whether it does.
   if (RuleOf(failure).follows != Follows::kRunEndsIfRepeated) {
     return CodeOf({kExitFailed, failure}, *flags);
   }

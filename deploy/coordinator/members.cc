@@ -11,9 +11,9 @@ namespace satrap {
 namespace {
 
 constexpr Role kMemberRoles[] = {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER};
-// At most this many processes with one index are kept that have registered but sent no heartbeat.
-// They come from a program that is started again and again, so the oldest are dead and can be
-// forgotten.
+// How many processes are kept, for each index of a role, that have registered but sent no
+// heartbeat. More of them come only from a program that is started again and again, so the oldest
+// are dead and can be forgotten.
 constexpr size_t kMaxRegistered = 64;
 
 }  // namespace
@@ -90,8 +90,8 @@ absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
         sender->member.pid(), " at '", sender->member.address(),
         "', and what the first process held is lost. If both are alive, two were started with the "
         "same --role_index"));
-    // Do not wait to tell the first process, because it is most likely dead. If it is alive, the
-    // answer to its next heartbeat tells it.
+    // Do not wait until the first process has been told, because it is most likely dead. If it is
+    // alive, the answer to its next heartbeat tells it.
     entry->told = true;
     return absl::OkStatus();
   }

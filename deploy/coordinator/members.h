@@ -44,7 +44,8 @@ class Members {
                          absl::optional<Ending>* conflict);
 
   // Returns the generation's end if a member has been silent for longer than `timeout_us`. First
-  // subtracts from every silence `stall_us`, in which this process could not receive heartbeats.
+  // subtracts `stall_us` from every silence: the time in which this process could not receive
+  // heartbeats.
   absl::optional<Ending> FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us);
 
   // Before training begins, a place may be taken by another process. These free the place of a
@@ -58,8 +59,8 @@ class Members {
 
   // Call when the member has been told how the run continues, or exits without being told.
   void SetTold(Role role, uint32_t index);
-  // Whether everybody has been told: every member that still sends heartbeats, and every process
-  // that registered a moment ago.
+  // Whether every member that still sends heartbeats, and every process that registered a moment
+  // ago, has been told how the run continues.
   bool AllTold() const;
 
   // Adds the members to the answer. REQUIRES: AllReady()

@@ -77,7 +77,7 @@ absl::Status MakeTopic(const ClusterFlags& flags, const std::string& topic, int 
     if (!known.ok() && !absl::IsNotFound(known.status())) return known.status();
     if (MonotonicMs() >= deadline_ms) {
       return absl::DeadlineExceededError(
-          absl::StrCat("topic ", topic, " was made, but the broker has not shown it for ",
+          absl::StrCat("topic ", topic, " was made, but the broker has not listed it within ",
                        kKnownMs / 1000, " s"));
     }
     poll(nullptr, 0, 50);

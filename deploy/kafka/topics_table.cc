@@ -101,7 +101,8 @@ absl::StatusOr<std::string> StreamText(const KafkaConfig& kafka, const StreamOfR
   for (const TopicPartition& partition : stream.topics.partitions()) {
     partitions.push_back({partition.topic(), partition.partition()});
   }
-  // The group commits offsets only for the train stream, which alone has `in_cut`.
+  // Ask for the group's offsets only for the train stream, the only one for which the group commits
+  // offsets. It is also the only one that has `in_cut`.
   ASSIGN_OR_RETURN(std::vector<TopicsRow> rows,
                    AskTopics(*cluster, partitions, /*group=*/!stream.in_cut.empty()));
   return StreamText(stream, kafka.group_id(), std::move(rows));

@@ -38,9 +38,10 @@ struct TopicsColumns {
   bool read = false;
 };
 
-// A line of headings, and a line for each row. If there is a column in_cut or committed, there is
-// also one for the lag: the number of messages that the broker has from that offset (in_cut if both
-// are shown) up to `until`. A row without such an offset counts from the broker's first message.
+// A line of headings, and a line for each row. If the column in_cut or the column committed is
+// shown, so is the lag: the number of messages that the broker has from that column's offset up to
+// `until` (from in_cut if both columns are shown). For a row without such an offset, the lag counts
+// from the broker's first message.
 std::string TopicsTableText(const std::vector<TopicsRow>& rows, const TopicsColumns& columns);
 
 // The sum of the lags of all rows.

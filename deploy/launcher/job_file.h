@@ -14,9 +14,9 @@
 namespace satrap {
 
 // Writes `job` into the file at `path`, unless the file has it already. Returns the text of a
-// warning, or "". Errors are those of WriteFileAtomically. Exception: if the file has an older job,
-// and the new one is not `required` there because the log has it, then an error leaves the file as
-// it is and becomes a warning: a full disk must not end a run here.
+// warning, or "". Errors are those of WriteFileAtomically, with one exception. If the file has an
+// older job, and the new job is not `required` there because the log has it, then an error leaves
+// the file as it is and is returned as a warning: a full disk must not end a run here.
 absl::StatusOr<std::string> WriteJobFile(const std::string& path, const JobConfig& job,
                                          bool required);
 

@@ -47,9 +47,9 @@ KeptDataWarnings::KeptDataWarnings(const std::string& run_dir, bool has_begun, F
   }
   warnings_.Restore(kept);
   if (kept.labels_size() == 0) return;
-  // If the disk is too full to write the file, remove it, which is still possible. The next command
-  // then does not know the warnings, but that is better than if it took the labels in the old file
-  // for all labels.
+  // If the disk is too full to write the file, remove it, which is still possible. Then the next
+  // command does not know the warnings. It would be worse if that command took the labels in the
+  // old file for all labels.
   if (!Replace(path_, warnings_.Kept(), disk_).ok()) disk_->Remove(path_).IgnoreError();
 }
 
@@ -80,8 +80,8 @@ void KeptDataWarnings::Save(LoaderProgress kept) {
     MutexLock lock(&saved_->mutex);
     if (saved_->version == version_) return;
   }
-  // If the thread is busy, or cannot be started, this does nothing; the next call saves the state
-  // of that time.
+  // If the thread is busy, or cannot be started, this saves nothing; the next call saves the state
+  // as it is by then.
   thread_.Post(
       [path = path_, disk = disk_, saved = saved_, version = version_, kept = std::move(kept)] {
         absl::Status written = Replace(path, kept, disk);

@@ -73,9 +73,9 @@ struct Launcher::Rep {
   bool IsOver() const;
   bool IsScaled() const;
   // Whether the generation has ended without a failure: because somebody asked for that, or because
-  // the log says that the next generation has another job. True only once for each such entry of
-  // the log: if a generation is announced but never begins, that counts as a failure. REQUIRES: as
-  // IsScaled
+  // the log says that the next generation has another job. Returns true only once for each entry
+  // that says so: if a generation is announced but never begins, that counts as a failure.
+  // REQUIRES: as IsScaled
   bool TakeWish(bool is_new_cut);
   // Kills the generation and starts the next one. Returns the run's end if there is no next one.
   absl::optional<RunEnd> Restart(const Cause& cause,
@@ -88,7 +88,7 @@ struct Launcher::Rep {
   RunEnd Finish(RunEnd::Kind kind);
   RunEnd EndOf(RunEnd::Kind kind);  // of a run that ended as its coordinator says
   RunEnd Failed(std::string message, const Ending& ending = Ending());
-  // `why`: the reason why there is no last cut; empty if none was asked for.
+  // `why` says why there is no last cut; it is empty if no last cut was asked for.
   RunEnd Interrupted(const std::string& why);
   // A text about what is lost and how to continue. `saved`: nothing is lost.
   std::string Outlook(bool saved) const;
@@ -178,8 +178,8 @@ bool Launcher::Rep::MayHaveTrained() {
   if (job.action() != JobConfig::TRAIN) return false;
   if (!generation->coordinator().ended) watch.Ask();
   if (watch.has_answered()) return true;
-  // A busy coordinator may not answer for a while. So read the log, where it claims its generation
-  // before any process may begin.
+  // A busy coordinator may not answer for a while. So read the log: the coordinator claims its
+  // generation there before any process may begin.
   const auto newest = ReadRunProgress(folder->path());
   return !newest.ok() || newest->generation > progress.generation;
 }
@@ -297,7 +297,8 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
 absl::optional<RunEnd> Launcher::Rep::Pause(int64_t pause_ms, const Ending& last) {
   const int64_t resume_ms = MonotonicMs() + pause_ms;
   std::unique_ptr<PauseServer> server;
-  // If the server cannot be started, the next coordinator accepts the wish.
+  // If the server cannot be started, the wish has to wait for the next coordinator, which accepts
+  // it.
   if (pause_ms > 0) server = PauseServer::ForRun(*generation, watch.status(), last, progress);
   while (MonotonicMs() < resume_ms) {
     WaitForEvent(std::clamp<int64_t>(resume_ms - MonotonicMs(), 0, kTickMs));
@@ -330,8 +331,8 @@ RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
   // If the run was stopped while it was starting, do not wait for roles that still load: they save
   // nothing.
   const bool roles_end = kind == RunEnd::FINISHED || watch.has_run();
-  // An error means that the starter and with it the roles are gone, but the run's end is already
-  // known.
+  // An error means that the starter is gone, and with it the roles. It is ignored, because the
+  // run's end is already known.
   if (roles_end) generation->WaitForRoles(kFinishMs).IgnoreError();
   for (const RoleProcess& process : generation->processes()) {
     if (!roles_end || process.role == COORDINATOR || process.ended_well() || process.was_killed()) {
@@ -382,7 +383,8 @@ RunEnd Launcher::Rep::Failed(std::string message, const Ending& ending) {
   end.message = std::move(message);
   end.ending = ending;
   EndAll();
-  // Otherwise the newest cut may be the problem, and the message says what to do.
+  // With any other advice, the newest cut may itself be the problem; the message then says what to
+  // do.
   if (ending.advice() == Ending::RESUME) end.outlook = Outlook(/*saved=*/false);
   end.warnings = std::move(warnings);
   return end;

@@ -45,7 +45,8 @@
 namespace satrap {
 
 struct LaunchOptions {
-  // Whether Start's job is that of the run's next generation, instead of the job in the log.
+  // Whether the job given to Start, and not the job in the log, is the job of the run's next
+  // generation.
   bool next_job = false;
   // The cut that the next generation begins from, in the form of the coordinator's --from. Empty:
   // the newest.

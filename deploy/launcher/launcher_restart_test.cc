@@ -39,7 +39,7 @@ TEST_F(LauncherTest, EachDeathIsOneMessageAndOneRestartUntilThereAreTooMany) {
                                   HasSubstr("\n  in 1 s generation ")));
   EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(1000)) << "pauses of 0 and 1 s";
   EXPECT_THAT(end.message, AllOf(HasSubstr("data_loader 0 exited with code 3"),
-                                 HasSubstr("restarted 2 times without a cut between")));
+                                 HasSubstr("restarted 2 times without a cut in between")));
   for (const auto& [process, pid] : pids_) {
     const std::string args = ArgsOf(process);
     EXPECT_EQ(std::count(args.begin(), args.end(), '\n'), 3) << process;
@@ -281,8 +281,9 @@ TEST_F(LauncherTest, ASizeThatLacksMemoryTwiceIsDroppedAndTheRunGoesOnAsItWas) {
   ExpectNobodyIsLeft();
 }
 
-// The size is announced in the log, but its generation never begins. Only its first end may count
-// as asked for; otherwise the run would be restarted for ever without a pause.
+// The new size is announced in the log, but its generation never begins. Only the first attempt may
+// count as a restart that was asked for; otherwise the run would be restarted for ever without a
+// pause.
 TEST_F(LauncherTest, AnAnnouncedSizeThatCannotBeStartedIsOneWishAndThenAFailure) {
   job_.set_max_restarts(0);
   AppendGeneration(1);

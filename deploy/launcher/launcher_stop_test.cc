@@ -28,6 +28,9 @@ using Clock = std::chrono::steady_clock;
 
 // The ending of a generation that stopped after a last cut.
 const std::string kStopped = "ending { why: ASKED loss: NOTHING text: 'stopped after a cut' }";
+// What is said of the size in StopWhileASizeIsDropped.
+constexpr char kDropped[] =
+    "the change of the job is dropped: embedding_ps.replicas from 1 to 2\n  there is no card";
 
 class LauncherStopTest : public LauncherTest {
  protected:
@@ -55,6 +58,27 @@ class LauncherStopTest : public LauncherTest {
     CommitCut(1, 1, 7);
     SetStatus("state: STOPPED generation: 1 train { step: 7 } " + kStopped);
     EndRoles(signal);
+  }
+
+  // A signal stops the run while its second generation drops a size; `ending` is the coordinator's.
+  RunEnd StopWhileASizeIsDropped(const std::string& ending) {
+    AppendGeneration(1);
+    CommitCut(1, 1, 7);
+    JobConfig wanted = job_;
+    wanted.mutable_embedding_ps()->set_replicas(2);
+    AppendToLog("generation { generation: 2 began: BEGAN_SCALED cut: 'cut_0001_000001' job { " +
+                wanted.ShortDebugString() + " } }");
+    ScriptCoordinator("state: STARTING generation: 2");
+    RunEnd end = RunAndSignal(SIGINT, [&](const StatusAnswer& status) {
+      if (status.state() != STARTING) return;
+      AppendToLog(
+          "dropped { generation: 2 change: 'embedding_ps.replicas from 1 to 2' ended { text: "
+          "'there is no card' } }");
+      SetStatus("state: STOPPED generation: 2 " + ending);
+    });
+    EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
+    ExpectNobodyIsLeft();
+    return end;
   }
 
   int asked_ = 0;  // how many statuses RunAndSignal has seen
@@ -115,26 +139,14 @@ TEST_F(LauncherStopTest, AWishToStopIsTakenInThePauseBetweenTwoGenerations) {
 }
 
 TEST_F(LauncherStopTest, AStopWhileASizeIsDroppedSaysWhichAndTheRunStops) {
-  AppendGeneration(1);
-  CommitCut(1, 1, 7);
-  JobConfig wanted = job_;
-  wanted.mutable_embedding_ps()->set_replicas(2);
-  AppendToLog("generation { generation: 2 began: BEGAN_SCALED cut: 'cut_0001_000001' job { " +
-              wanted.ShortDebugString() + " } }");
-  ScriptCoordinator("state: STARTING generation: 2");
-  const RunEnd end = RunAndSignal(SIGINT, [&](const StatusAnswer& status) {
-    if (status.state() != STARTING) return;
-    AppendToLog(
-        "dropped { generation: 2 change: 'embedding_ps.replicas from 1 to 2' ended { text: 'there "
-        "is no card' } }");
-    SetStatus("state: STOPPED generation: 2 " + kStopped);
-  });
-  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
-  EXPECT_THAT(end.warnings,
-              testing::ElementsAre("the change of the job is dropped: embedding_ps.replicas from 1 "
-                                   "to 2\n  there is no card"));
+  const RunEnd end = StopWhileASizeIsDropped(kStopped);
+  EXPECT_THAT(end.warnings, ElementsAre(kDropped));
   EXPECT_THAT(end.outlook, HasSubstr("no work is lost"));
-  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherStopTest, SoDoesOneThatLosesWorkAndItSaysWhatIsLost) {
+  const RunEnd end = StopWhileASizeIsDropped("ending { why: ASKED text: 'some work is lost' }");
+  EXPECT_THAT(end.warnings, ElementsAre(kDropped, "some work is lost"));
 }
 
 TEST_F(LauncherStopTest, ALastCutThatTakesTooLongIsGivenUpAndTheLossIsTold) {
@@ -379,8 +391,8 @@ TEST_F(LauncherStopTest, ADamagedNewestCutIsNotToldAsThePlaceToGoOnFrom) {
                                  HasSubstr(" --from CUT`"), Not(HasSubstr("goes on from"))));
 }
 
-// The launcher's quick check finds nothing wrong with the cut, but the PS that loaded it found
-// damage and advises to take another one.
+// The launcher's quick check finds nothing wrong with the cut, but the PS that loaded it has found
+// damage and advises the user to choose another one.
 TEST_F(LauncherStopTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {
   ScriptTraining(
       "state: FAILED generation: 1 ending { origin { role: EMBEDDING_PS index: 0 } "

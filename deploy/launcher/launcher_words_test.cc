@@ -19,7 +19,7 @@ using ::testing::SizeIs;
 
 class LauncherWordsTest : public LauncherTest {
  protected:
-  // Runs a training with a cut at step 7, whose coordinator answers with `status`.
+  // Runs a training that has a cut at step 7. Its coordinator answers with `status`.
   RunEnd RunTraining(const std::string& status) {
     AppendGeneration(1);
     CommitCut(1, 1, 7);

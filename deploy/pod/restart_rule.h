@@ -1,15 +1,16 @@
 // Decides when a supervisor starts its role again.
 //
 // A role is started again whatever its exit code is, because another process of the run may still
-// need it:
+// need it. The pause before the start depends on the exit code:
 //
-//   75, 76, a signal   at once; while it ends before it is ready, after 0.1, 0.2, 0.4 ... 5 s
-//   0, 1, 77, others   after 5, 10, 20, 30 s
-//   and not before the pause of the table of causes (common/role/cause_table.h)
+//   75, 76, a signal   none; but 0.1, 0.2, 0.4 ... 5 s as long as the role ends before it is ready
+//   0, 1, 77, others   5, 10, 20, 30 s
+//
+// The pause is never shorter than the one in the table of causes (common/role/cause_table.h).
 //
 // The coordinator begins generations, so it follows the launcher's rules (RestartCount): its causes,
-// pauses and max_restarts. Where those end the run, it is started again like a role that
-// exits with 1: the run's log says how the run has ended, and the next coordinator tells everybody.
+// pauses and max_restarts. Where those end the run, it is started again like a role that exits with
+// 1: the run's log says how the run has ended, and the next coordinator tells everybody.
 //
 // Not thread-safe.
 

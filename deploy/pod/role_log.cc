@@ -56,7 +56,8 @@ class BoundedFile {
       Open();
       if (fd_ < 0) return;
     }
-    // After an error the file is opened again for the next bytes: its folder may exist again.
+    // After an error the file is opened again for the next bytes, because its folder may be there
+    // again by then.
     if (WriteAll(fd_, bytes)) {
       size_ += static_cast<int64_t>(bytes.size());
     } else {

@@ -24,9 +24,9 @@ namespace satrap {
 
 class RoleLog {
  public:
-  // Copies to the end of the file `path`, whose folder is made if needed, and to the descriptor
-  // `echo`. While the file cannot be written, the lines go only to `echo`. Errors are those of
-  // FileError.
+  // Opens a log that appends everything printed to the file `path`, whose folder is made if needed,
+  // and also copies it to the descriptor `echo`. While the file cannot be written, the lines go
+  // only to `echo`. Errors are those of FileError.
   static absl::StatusOr<std::unique_ptr<RoleLog>> Open(const std::string& path,
                                                        const FileLimits& limits, int echo);
   // Does not wait for the thread.
@@ -39,7 +39,8 @@ class RoleLog {
   // Adds a line from the supervisor. If too many lines wait for the disk or for stdout, the oldest
   // is dropped.
   void Say(absl::string_view line);
-  // Waits until everything printed and said so far is copied, but at most `timeout_ms`.
+  // Waits until everything that the role has printed so far, and every line given to Say, is
+  // copied, but at most `timeout_ms`.
   void Drain(int64_t timeout_ms);
   // Call before a role starts: LastError forgets what was printed before.
   void BeginRole();

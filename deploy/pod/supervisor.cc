@@ -74,8 +74,8 @@ class Supervisor {
     log_->Say(absl::StrCat("---- start ", start, " of ", name_, " ----"));
     log_->Drain(kDrainMs);
     log_->BeginRole();
-    // Remove the ending of the previous process. This process may be killed and leave none, and
-    // then the old ending would be mistaken for its own.
+    // Remove the ending that the previous process left. If the new process were killed, it would
+    // leave none, and the old ending would be mistaken for that of the new process.
     std::error_code error;
     std::filesystem::remove(options_.ending_path, error);
     std::vector<std::string> command = options_.command;

@@ -69,8 +69,8 @@ LoaderProgress DataWarnings::KeptAtEnd() const {
   if (!since_begin_) return kept;
   const std::vector<LabelRange> all = AllLabels();
   kept.mutable_labels()->Assign(all.begin(), all.end());
-  // Add an empty range if there is none. If there are labels, Restore knows that they were saved
-  // after the last one was read, and so are complete.
+  // If there is no range, add an empty one: any labels tell Restore that they were saved after the
+  // last label was read, so they are complete.
   if (all.empty()) kept.add_labels();
   return kept;
 }

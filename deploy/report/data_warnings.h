@@ -24,10 +24,10 @@ class DataWarnings {
   explicit DataWarnings(bool since_begin = true) : since_begin_(since_begin) {}
 
   // Continues from what an earlier command has saved. If `kept` has no labels, that command did not
-  // see the run's end, and so this object does not know all labels.
+  // see the run's end. Then this object does not know all labels.
   void Restore(const LoaderProgress& kept);
-  // What to save now in case this command is killed: only the warnings. It has no labels, because
-  // loaders may read further labels that a later command would not know.
+  // What to save now in case this command is killed: only the warnings. Labels are left out,
+  // because loaders may read further labels that a later command would not know.
   LoaderProgress Kept() const;
   // What to save when no loader reads any more: the warnings and, if the run was seen from its
   // beginning, the range of all labels of each LABEL column, or one empty range.

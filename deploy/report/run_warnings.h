@@ -23,7 +23,7 @@ std::vector<std::string> WarningsOf(const JobConfig& job, const RunResult& resul
 std::vector<std::string> WarningsOf(const TrainProgress& progress);
 
 // The warnings of a run in training. Each is given only once, even if its numbers change, or if it
-// disappears and comes again. They include those above. They also include a validation with
+// disappears and comes again. They include those of WarningsOf. They also include a validation with
 // doubtful values, but only if the validation before it had doubtful values, too: a single one may
 // have come before the model had learned much.
 class ProgressWarnings {

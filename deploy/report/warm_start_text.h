@@ -12,7 +12,7 @@
 
 namespace satrap {
 
-// Fills in that model's section of report.json.
+// Fills in the section of report.json about the model that the run began with.
 void CopyWarmStart(const WarmStartResult& result, ReportFile::WarmStart* to);
 
 // A line for the model, one for each table that was taken, one for the parameters, and one for each

@@ -46,7 +46,8 @@ struct RetrievalResult {
 // INVALID_ARGUMENT, naming file and line: a line is malformed, an item or a user with relevant
 // items occurs twice, the numbers of names and vectors differ, the vectors of users and items have
 // different numbers of values, or the output is one of the files to read. FAILED_PRECONDITION if no
-// item has a vector or no user counts. Also errors of reading and writing.
+// item has a vector, or if no user has both a vector and relevant items. Also errors of reading and
+// writing.
 absl::StatusOr<RetrievalResult> Retrieve(const RetrievalOptions& options);
 
 }  // namespace satrap

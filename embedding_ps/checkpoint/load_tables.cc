@@ -139,8 +139,8 @@ class Load : public std::enable_shared_from_this<Load> {
   absl::Status PrepareTable(const CheckpointManifest& manifest, const SavedTable& saved_table,
                             const Taken& taken) {
     EmbeddingTable* const table = taken.table;
-    // The model may have been saved by another number of PSs, so every file is read whose range
-    // overlaps the partitions of this PS.
+    // The model may have been saved by another number of PSs, so this PS reads every file whose
+    // range overlaps its partitions.
     const std::vector<PartOfFile> parts = PartsOfFiles(manifest);
     std::map<uint32_t, int> by_partition;  // first partition -> index in table_files
     for (int i = 0; i < manifest.table_files_size(); ++i) {

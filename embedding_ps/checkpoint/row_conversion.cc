@@ -102,8 +102,9 @@ bool KeepStatesAlike(const SegmentConfig& a, const SegmentConfig& b) {
   return TableFingerprint(of_a) == TableFingerprint(of_b);
 }
 
-// Renumbers the last step of a row for a run whose step 0 comes right after `steps` steps of the
-// other run. A row without a last step gets the step before the other run's step 0 (row_step.h).
+// Renumbers the last step of a row for this run, whose step 0 comes right after the `steps` steps
+// of the other run. A row without a last step gets the step before the other run's step 0
+// (row_step.h).
 float CountedAnew(float encoded, int64_t steps) {
   const int64_t last = (encoded == 0 ? -1 : DecodedStep(encoded)) - steps;
   return EncodedStep((last % kRowStepPeriod + kRowStepPeriod) % kRowStepPeriod);

@@ -41,9 +41,9 @@ class RowConversion {
   static absl::optional<RowConversion> Find(const EmbeddingTable& table, uint32_t saved_id,
                                             uint64_t fingerprint, uint64_t steps);
 
-  // The conversion of `table`'s own rows in the first form (row_form.h), saved after `steps` of the
-  // table's steps by this run or by a run that is evaluated. nullopt if the fingerprint is not that
-  // of the first form.
+  // The conversion of `table`'s own rows in the first form (row_form.h), which were saved after
+  // `steps` steps of the table, either by this run or by the run that is being evaluated. nullopt
+  // if the fingerprint is not that of the first form.
   static absl::optional<RowConversion> OfFirstForm(const EmbeddingTable& table,
                                                    uint64_t fingerprint, uint64_t steps);
 

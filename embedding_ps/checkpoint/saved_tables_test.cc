@@ -90,7 +90,7 @@ class SavedTablesTest : public testing::Test {
     return all;
   }
   // Loads into a table that has 3 rows. If the load fails, the table must be empty or still have
-  // them.
+  // these rows.
   absl::Status LoadStatus(const TableConfig& config = Config()) {
     const auto table = NewTable(config);
     table->CreateRows({1, 2, 3});
@@ -129,7 +129,8 @@ TEST_F(SavedTablesTest, ALoadedTableGoesOnAsTheSavedOne) {
   const auto loaded = NewTable(Config(), options);
   loaded->CreateRows({77, 78});  // rows that the model lacks must vanish
   CHECK_OK(LoadNow({loaded.get()}, directory_).status);
-  // Both tables update the old rows and so many new ones that every shard grows.
+  // Both tables update the old rows, and also new ones. There are so many new rows that every shard
+  // grows.
   std::vector<uint64_t> more = keys_;
   for (uint64_t i = 0; i < 40000; ++i) more.push_back(KeyOf(i, 5));
   gradients.resize(more.size() * 3, 2);

@@ -207,7 +207,7 @@ TEST_F(WarmStartTest, TheLastStepOfSgdL1IsAsFarBehindAsItWas) {
   CHECK_OK(Load({users.get()}).status);
   const Row row = RowOf(*users, 1);
   // The row: 3 values, then what each weight of `embedding` owes above and below 0, and its last
-  // step. The same floats of `linear` follow.
+  // step. Then the same floats follow for `linear`.
   EXPECT_EQ(Row(row.begin(), row.begin() + 7), (Row{10, 11, 12, 13, 14, 15, 16}));
   EXPECT_EQ(StepsPassed(row[7], 3), 7);
   EXPECT_EQ(StepsPassed(row[10], 3), 4);

@@ -31,7 +31,8 @@ TEST(RowStepTest, ARowMayBeLeftAloneForBillionsOfSteps) {
   }
 }
 
-// Tries the steps at which one kind of float ends and the next begins, and some in between.
+// Tries the steps at which the encoding changes from one range of floats to the next, and some
+// steps in between.
 TEST(RowStepTest, EveryStepOfThePeriodHasAFloatOfItsOwn) {
   constexpr int64_t kNegative = kMostExactCount + kLargerFloats;
   for (const int64_t step :

@@ -6,11 +6,11 @@
 // stepped, and a weight whose debt exceeds its gain stays 0.
 //
 // The state is u + q and u - q: the unpaid debt of a weight above 0 and of a weight below 0. u
-// itself would grow through the whole run, and as an f32 it would stop growing after 2^24 steps.
-// But the debt to the side that a weight is on is at most one step's penalty, after any number of
-// steps. The debt to the other side does grow, and so does the debt of a weight that is held at 0.
-// Such a debt is exact for some 2^23 steps and then stops growing. From then on it is a lower bound
-// of the true debt.
+// itself would grow through the whole run, and as an f32 it would stop growing after 2^24 steps. Of
+// the two debts of a weight, the one for the side of 0 on which the weight lies is at most one
+// step's penalty, after any number of steps. The debt for the other side does grow, and so does the
+// debt of a weight that is held at 0. Such a debt is exact for some 2^23 steps and then stops
+// growing. From then on it is a lower bound of the true debt.
 //
 // Steps that a row missed are counted at the learning rate of the step that next has the row. This
 // is exact while the rate is constant. In hybrid the second part of a step finds that the step has

@@ -32,7 +32,7 @@ PageBlock::PageBlock(size_t size_bytes, size_t small_bytes) {
   if (before > 0) munmap(mapped, before);
   if (slack > before) munmap(data_ + size_, slack - before);
   // Small pages need advice, too, because huge pages may be the system's default. A kernel without
-  // huge pages refuses both kinds of advice. This is no error: the table only runs slower.
+  // huge pages refuses both kinds of advice. This is not an error: the table only runs slower.
   if (small_bytes > 0) (void)madvise(data_, std::min(small_bytes, size_), MADV_NOHUGEPAGE);
   if (alignment == kHugePageBytes && small_bytes < size_) {
     (void)madvise(data_ + small_bytes, size_ - small_bytes, MADV_HUGEPAGE);

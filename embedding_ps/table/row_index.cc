@@ -47,8 +47,8 @@ void RowIndex::Allocate(size_t home_lines, size_t overflow_lines) {
 void RowIndex::Insert(uint64_t ordinal, uint32_t row, uint8_t mark) {
   if (size_ >= max_size_) Grow();
   while (true) {
-    // Entries are sorted by ordinal. Find the place, then move all taken entries from there to the
-    // first empty entry up by one.
+    // Entries are sorted by ordinal. Find the place. Then move all taken entries between this place
+    // and the first empty entry up by one.
     Entry* place = entries_ + HomeLine(ordinal) * kLineEntries;
     while (place->inverse > ~ordinal) ++place;
     Entry* empty = place;

@@ -2,9 +2,9 @@
 //
 // It uses open addressing over an array of 16-byte entries, four to a cache line, in ascending
 // order of ordinals and thus of keys. The home of a key is the cache line at the same relative
-// position in the array as the ordinal has among all ordinals. A taken entry pushes later entries
-// up. Keys are distributed evenly over the homes, because every key is Mix64 of an id
-// (docs/formats.md, "Hashes").
+// position in the array as the ordinal has among all ordinals. An insert moves the entries from its
+// place to the next empty entry up by one. Keys are distributed evenly over the homes, because
+// every key is Mix64 of an id (docs/formats.md, "Hashes").
 //
 // The order does not depend on the capacity. So growing the index is one sequential pass over both
 // arrays, and filling an index with ascending keys is one sequential pass, too. The index grows by
@@ -109,7 +109,8 @@ class RowIndex {
   // false.
   template <typename Visitor>
   void Walk(uint64_t first, uint64_t last, Visitor visit) {
-    // The keys can only lie before the first empty entry at or after the home of `last`.
+    // All keys of the range lie before the first empty entry that is at or after the home of
+    // `last`.
     const Entry* const last_home = entries_ + HomeLine(last) * kLineEntries;
     for (Entry* entry = entries_ + HomeLine(first) * kLineEntries; entry != entries_ + num_entries_;
          ++entry) {

@@ -46,7 +46,7 @@ TEST(RowIndexTest, EveryOrdinalIsLegal) {
 }
 
 // All ordinals are near the largest one. So the overflow lines fill up, and the index must grow
-// before its load requires it.
+// earlier than its load alone would require.
 TEST(RowIndexTest, OrdinalsThatCrowdAtTheEndFindRoom) {
   RowIndex index;
   for (uint32_t i = 0; i < 2000; ++i) index.Insert(~uint64_t{0} - 7 * i, i);

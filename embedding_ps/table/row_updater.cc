@@ -194,7 +194,8 @@ void RowUpdater::Step::CatchUp(const FusedSegments& fused, float* row) const {
 void RowUpdater::Step::AgeNewRow(float* row) const {
   if (!updater_.is_global_ || context_.step == 0) return;
   for (const FusedSegments& fused : updater_.fused_) {
-    // Any other segment either has no state that ages or catches up when it is stepped.
+    // Nothing to do for the other segments: either their state does not age, or they catch up when
+    // they are stepped.
     if (!fused.needs_sweep) continue;
     fused.optimizer->AgeState(context_.step,
                               absl::MakeSpan(row + fused.state_offset, fused.optimizer_state_size));
@@ -231,7 +232,7 @@ void RowUpdater::Step::Sweep(float* rows, size_t stride, size_t count) {
 }
 
 void RowUpdater::Step::SweepSegment(const FusedSegments& fused, float learning_rate, float* row) {
-  // Only rules with dense L2 turn a gradient of 0 into another one.
+  // Only rules with dense L2 make a gradient of 0 different from 0.
   const float* gradient = zeros_.data();
   if (fused.rule->IsDense()) {
     PrepareSegment(fused, gradient, row);
@@ -259,8 +260,8 @@ double RowUpdater::Step::IdleSquares(float* row) {
   context_.sample_count = 0;
   double squares = 0;
   for (const FusedSegments& fused : updater_.fused_) {
-    // Prepare does not change the row if the rule is dense: only with L2 of mode TOUCHED does it
-    // record a step in the row.
+    // Prepare must not change the row. It changes rows only under L2 of mode TOUCHED, when it
+    // records a step in them, and such rules are not dense.
     if (!fused.rule->IsDense()) continue;
     PrepareSegment(fused, zeros_.data(), row);
     for (const float value : NormalisedOf(fused)) squares += static_cast<double>(value) * value;

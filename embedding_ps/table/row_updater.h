@@ -42,9 +42,10 @@ class RowUpdater {
     // Changes a newly created row to what it would be if it had existed from step 0 on. Does
     // nothing unless semantics are GLOBAL.
     void AgeNewRow(float* row) const;
-    // Takes a step with a gradient of 0 for `count` rows that no sample holds, `stride` floats
-    // apart. Only segments that need a sweep are stepped. If the step is not finite, the rows only
-    // record that they have not missed it. REQUIRES: needs_sweep(finite)
+    // Takes a step with a gradient of 0 for `count` rows that no sample holds. The rows begin
+    // `stride` floats apart. Only segments that need a sweep are stepped. If the step is not
+    // finite, nothing is stepped; the rows only record the step, so that it does not count as
+    // missed. REQUIRES: needs_sweep(finite)
     void Sweep(float* rows, size_t stride, size_t count);
     // The sum of the squares of what the optimizers would get for `gradient` with a clip_factor of
     // 1. `row` is null if the row is absent, and is not changed. REQUIRES: as Apply
@@ -91,7 +92,8 @@ class RowUpdater {
   // multiplied by its factor. False with normalisation NONE, because those gradients are not
   // divided by the normalizer.
   bool is_clipped() const { return normalises_; }
-  // Whether rows that no sample of a step holds also have gradients that count in this norm.
+  // Whether rows that no sample of a step holds also have gradients that count in the norm of
+  // gradient_clip_norm.
   bool idle_rows_have_gradients() const { return is_clipped() && is_global_ && is_dense_; }
 
   // Writes the initial values, [num_values], of the row of `key`.

@@ -107,9 +107,9 @@ class TableShard {
     size_t width;
   };
   // Calls visit(position, number, row) for each position in turn; row is null if the key is absent.
-  // Before that, the first `touched_bytes` of the row and its part of `caller_array` are brought
-  // into the cache. Earlier still, absent(ordinal) is called for each absent key. It may create the
-  // row and return its number; otherwise it returns RowIndex::kAbsent.
+  // Before that call, brings the first `touched_bytes` of the row, and the key's row of
+  // `caller_array`, into the cache. Still earlier, calls absent(ordinal) for each absent key:
+  // `absent` may create the row and return its number; otherwise it returns RowIndex::kAbsent.
   template <typename Absent, typename Visitor>
   void ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                   size_t touched_bytes, const CallerArray& caller_array, Absent absent,
@@ -119,9 +119,9 @@ class TableShard {
   uint32_t AddRow(uint64_t ordinal, bool init) REQUIRES(mutex_);
   // Notes that the step holds the row, so that the next ForEachIdleRun skips it.
   void MarkSeen(uint32_t row) const REQUIRES(mutex_);
-  // Calls visit(rows, count) for runs of adjacent idle rows. Idle rows are those that MarkSeen has
-  // not noted. Then clears the notes. This is the only way in which the sweep of a step and the
-  // squares of a step find idle rows.
+  // Calls visit(rows, count) for runs of adjacent idle rows, which are the rows that MarkSeen has
+  // not noted. Then clears the notes. A step sweeps its idle rows, and sums the squares of their
+  // gradients, only by calls of this function.
   template <typename Visitor>
   void ForEachIdleRun(Visitor visit) const REQUIRES(mutex_);
   size_t StrideFloats() const { return updater_.layout().stride_bytes() / sizeof(float); }
@@ -142,8 +142,8 @@ class TableShard {
   // sweeps.
   mutable std::vector<uint64_t> seen_ GUARDED_BY(mutex_);
   std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null if no cut is in progress
-  // The mark of the newest cut. If the mark of an entry is not 0, it is the mark of a cut that was
-  // not read completely. That cut began after last_mark_ was last 0.
+  // The mark of the newest cut. If an entry has a mark other than 0, this is the mark of a cut that
+  // was not read completely, and that began after the last time that last_mark_ was 0.
   uint8_t last_mark_ GUARDED_BY(mutex_) = 0;
 };
 

@@ -150,7 +150,8 @@ void TableShard::AppendRows(absl::Span<const uint64_t> keys, const float* rows,
     float* to;
     size_t n;
     {
-      // Only the search for a place needs the lock, because no other thread uses that memory yet.
+      // Only the search for a place needs the lock, because no other thread uses the memory of
+      // these rows yet.
       MutexLock lock(&mutex_);
       if (done == 0) first = arena_.AddRange(static_cast<uint32_t>(keys.size()));
       const uint32_t row = first + static_cast<uint32_t>(done);

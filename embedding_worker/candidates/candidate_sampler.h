@@ -59,9 +59,9 @@ struct Candidates {
 
 // Draws `count` candidates with the random bits (seed, counter, 0), (seed, counter, 1), ...
 //
-// If `unique`, a class that was drawn before is drawn again, but there are at most 16 * count draws
-// in all. So if a few classes are very frequent, there may be fewer candidates than `count`.
-// REQUIRES: count >= 0
+// If `unique`, a draw that gives a class for the second time is repeated, but no more than
+// 16 * count draws are made in all. So if a few classes are very frequent, there may be fewer
+// candidates than `count`. REQUIRES: count >= 0
 Candidates DrawCandidates(const CandidateSampler& sampler, int64_t count, bool unique,
                           uint64_t seed, uint64_t counter);
 

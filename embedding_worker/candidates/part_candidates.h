@@ -41,9 +41,9 @@ class CandidateSource {
   static absl::StatusOr<std::unique_ptr<const CandidateSource>> Create(const JobConfig& job,
                                                                        CandidateList list);
 
-  // Whether this part's candidates count as samples that have their keys (L2 of mode OCCURRENCE,
-  // CowClip). If several parts have the same candidates, these must count only once, so in SYNC
-  // only those of part 0 count.
+  // Whether this part's candidates count as samples that hold the candidates' keys (L2 of mode
+  // OCCURRENCE, CowClip). If several parts have the same candidates, these must count only once, so
+  // in SYNC only those of part 0 count.
   bool CountsIn(const PartId& part) const { return !ordered_ || part.part() == 0; }
 
   // `positives` is the item of each sample. If the item is not in the list, or is never drawn, its

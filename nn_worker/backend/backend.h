@@ -81,7 +81,7 @@ class Backend : public DeviceMemory,
   virtual void FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
                       absl::Span<const GradientTarget> dxs) = 0;
 
-  // y[i, :] = the mean, sum or maximum, column by column, of the first lengths[i, 0] positions of
+  // y[i, :] = the mean, sum or maximum, column by column, over the first lengths[i, 0] positions of
   // row i of x; zeros if the length is 0. A length is rounded and bounded to [0, L].
   // x: (n, L d)   lengths: (n, 1)   y: (n, d)
   virtual void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) = 0;
@@ -90,8 +90,9 @@ class Backend : public DeviceMemory,
   virtual void SequencePoolGrad(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y,
                                 Tensor dy, GradientTarget dx) = 0;
 
-  // y = x * keep / (1 - rate), keep[i, c] a function of (mask.key(), first_sample + i, c) that is 1
-  // with probability 1 - rate. The gradient is the same operation on dy. REQUIRES: 0 <= rate < 1
+  // y = x * keep / (1 - rate), where keep[i, c] is a function of (mask.key(), first_sample + i, c)
+  // that is 1 with probability 1 - rate. The gradient is the same operation on dy. REQUIRES: 0 <=
+  // rate < 1
   virtual void Dropout(Tensor x, const DropoutMask& mask, float rate, Tensor y, bool add) = 0;
 
   // sums: F64 (1, 2 cols + 1) = [sum x | sum x^2 | n].
@@ -117,16 +118,16 @@ class Backend : public DeviceMemory,
   // Writes the segments and lengths of all features of a part, whatever their tables, from the rows
   // of their ids (row_exchange_args.h). REQUIRES: all have the same number of samples
   virtual void GatherRows(absl::Span<const FeatureExchange> features) = 0;
-  // The gradient of GatherRows for the rows of one table: gradients[r, :] = the sum over the
-  // features, and over their ids j with ids[j] == r, in this order; zero in columns and rows that
-  // no feature reads. With 16-bit values the CPU adds up one block of samples after another, each
-  // in this order. The last feature may be the part's candidates, with a number of samples of its
-  // own, except on devices. gradients: (num_rows, row_values) without gaps. A feature with one row
-  // per sample must be the only one in `features`, and its gradients are (samples, row_values).
-  // `inverse` is the inverse of the ids of `features`.
+  // The gradient of GatherRows for the rows of one table: gradients[r, :] = the sum of the
+  // gradients of all ids j with ids[j] == r, feature by feature and in the order of j; zero in
+  // columns and rows that no feature reads. With 16-bit values the CPU adds up one block of samples
+  // after another, each in this order. The last feature may be the part's candidates, with a number
+  // of samples of its own, except on devices. gradients: (num_rows, row_values) without gaps. A
+  // feature with one row per sample must be the only one in `features`, and its gradients are
+  // (samples, row_values). `inverse` is the inverse of the ids of `features`.
   virtual void ScatterGradients(absl::Span<const FeatureExchange> features,
                                 const RowInverse& inverse, Tensor gradients) = 0;
-  // Allocates the memory that ScatterGradients needs for features with `num_ids` ids together,
+  // Allocates the memory that ScatterGradients needs for features with `num_ids` ids in total,
   // because ScatterGradients itself cannot return an error. Any thread may call it.
   // RESOURCE_EXHAUSTED.
   virtual absl::Status ReserveScatter(int64_t /*num_ids*/) { return absl::OkStatus(); }

@@ -7,9 +7,10 @@
 // wait for it.
 //
 // CopyIn and CopyOut run in the queue of the operations. Host memory given to CopyIn may be reused
-// when CopyIn returns; host memory given to CopyOut is filled once an event recorded after it has
-// happened, or after the next Sync(). StartCopyIn and StartCopyOut have their own queues and work
-// only with pinned memory, which the caller must not touch until such an event has happened.
+// when CopyIn returns; host memory given to CopyOut is filled when an event that was recorded after
+// the call happens, or after the next Sync(). StartCopyIn and StartCopyOut have their own queues
+// and work only with pinned memory, which the caller must not touch until such an event has
+// happened.
 //
 // Views. A backend that computes in host memory lets the host and its operations share memory,
 // which saves copies. Views are optional: a caller that gets null must copy instead. HostView and
@@ -96,9 +97,9 @@ class DeviceMemory {
   virtual void Sync() = 0;
 
   // The address at which the host can access the memory at `device`. Null if the host cannot access
-  // this backend's memory; then every call returns null. The view is valid until an operation or
-  // copy is enqueued that uses memory of the same allocation. REQUIRES: no operation since the last
-  // Sync
+  // this backend's memory; then every call returns null. The view is valid until the next operation
+  // or copy that uses memory of the same allocation is enqueued. REQUIRES: no operation since the
+  // last Sync
   virtual void* HostView(void* device) = 0;
   // The address at which operations can access the memory at `host`, for the `data` of a tensor;
   // null if they cannot. Until they have run, the memory must exist and the host must not touch it.
@@ -111,10 +112,11 @@ class DeviceMemory {
   virtual absl::Status EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
                                      BackendEvent* done);
 
-  // A graph of operations costs the host less time than its operations one by one. It repeats them
-  // with the same arguments and lists of tensors, and reads the current values in memory. Only the
-  // thread of the operations may make these three calls. The epoch changes whenever lists that the
-  // network's operations have read are overwritten; it is always -1 if the backend makes no graphs.
+  // A graph of operations costs the host less time than its operations one by one. Such a graph
+  // repeats its operations with the same arguments and lists of tensors, and reads the current
+  // values in memory. Only the thread of the operations may call GraphEpoch, Capture and Enqueue.
+  // The epoch changes whenever lists that the network's operations have read are overwritten; it is
+  // always -1 if the backend makes no graphs.
   virtual int64_t GraphEpoch() const { return -1; }
   // Makes a graph of the operations that `enqueue` enqueues; they do not run. A CHECK fails if
   // `enqueue` copies between host and device, uses events, allocates, or needs a list that no

@@ -44,7 +44,8 @@ inline int64_t DTypeBytes(DType dtype) {
 constexpr int64_t kAlignmentBytes = 64;
 
 // The smallest stride, at least cols and above 0, at which every row begins at a multiple of
-// kAlignmentBytes if the first one does. 16-bit values are padded to twice as many as 32-bit ones.
+// kAlignmentBytes if the first one does. A multiple of kAlignmentBytes holds twice as many 16-bit
+// values as 32-bit values, so the stride of 16-bit values is a multiple of twice as many values.
 inline int64_t PaddedStride(DType dtype, int64_t cols) {
   const int64_t line = kAlignmentBytes / DTypeBytes(dtype);
   return std::max<int64_t>(1, (cols + line - 1) / line) * line;

@@ -120,8 +120,8 @@ void CutEngine::Begin(CutPlan plan, std::vector<LedgerState> released, std::stri
   });
 }
 
-// The answers and tasks of a cut are dropped if they come after the cut has ended. By then there
-// may be another cut, or none.
+// If an answer or a task of a cut comes after the cut has ended, it is dropped. By then there may
+// be another cut, or none.
 template <typename T>
 absl::AnyInvocable<void(T)> CutEngine::InCut(std::function<void(T)> then) {
   return [this, number = cut_->plan.number, then = std::move(then)](T result) mutable {
@@ -201,7 +201,7 @@ absl::Status CutEngine::MergeLedgers() {
     if (!status.ok()) {
       // A restart would meet the same contradiction, so the status code must not lead to a restart.
       return absl::DataLossError(absl::StrCat("cut ", cut_->outcome.name,
-                                              ": the ledger cannot take what nn_worker ", rank,
+                                              ": the ledger refuses what nn_worker ", rank,
                                               " has trained: ", status.message()));
     }
   }

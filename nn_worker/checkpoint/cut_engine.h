@@ -77,9 +77,9 @@ class CutEngine {
   ~CutEngine();
 
   // Begins the cut of `plan`. `released` is what each rank has released since the previous cut, and
-  // `dense` the dense network (Network::Save). `marked` runs when all PSs have marked, unless the
-  // cut ends before that. `ended` runs once, when the cut has ended. After an error the engine ends
-  // every further cut with that error. Errors: DATA_LOSS if a record was trained twice;
+  // `dense` the dense network (Network::Save). `marked` runs when all PSs have marked their rows,
+  // unless the cut ends before that. `ended` runs once, when the cut has ended. After an error the
+  // engine ends every further cut with that error. Errors: DATA_LOSS if a record was trained twice;
   // FAILED_PRECONDITION if too many cuts in a row, or the last one, were abandoned; UNAVAILABLE,
   // saying what is missing, if the cut has not ended within its limit; the errors of calls to the
   // PSs and of CommitCut. But FAILED_PRECONDITION of CommitCut becomes ABORTED, because it says

@@ -79,7 +79,7 @@ class Collective {
   // of their own, or must be aborted, too. REQUIRES: !status.ok()
   virtual void Abort(absl::Status status) = 0;
   // OK, or the status that ended the object. A caller that waits for something else in which the
-  // other ranks take part, such as a device's work, must poll it.
+  // other ranks take part, such as a device's work, must poll this status.
   virtual absl::Status status() = 0;
 };
 

@@ -31,7 +31,8 @@ class DeviceReduction {
   // `values`: [count] in device memory. UNAVAILABLE if a peer is lost, or the library refuses.
   virtual absl::Status AllReduceSum(DeviceStream* stream, float* values, int64_t count) = 0;
 
-  // UNAVAILABLE if an error was found after a sum was enqueued, such as a lost peer. Does not wait.
+  // UNAVAILABLE if an error, such as the loss of a peer, was found after a sum was enqueued. Does
+  // not wait.
   virtual absl::Status Poll() = 0;
 
   // Ends sums in progress, with unspecified values. If Abort is called again, the first status

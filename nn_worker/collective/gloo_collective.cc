@@ -255,7 +255,8 @@ class GlooCollective final : public Collective {
   static absl::Span<char> Bytes(absl::Span<T> values) {
     return absl::Span<char>(reinterpret_cast<char*>(values.data()), values.size() * sizeof(T));
   }
-  // Piece r of `count` values, in bytes. The pieces of all ranks together cover the values.
+  // Where piece r of `count` values lies, in bytes. The pieces of all ranks together cover the
+  // values.
   template <typename T>
   Extent Piece(size_t count, int r) const {
     const size_t begin = count * r / size();

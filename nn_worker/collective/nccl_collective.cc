@@ -82,9 +82,9 @@ class NcclReduction final : public DeviceReduction {
 
   absl::Status AllReduceSum(DeviceStream* stream, float* values, int64_t count) override {
     RETURN_IF_ERROR(Enqueue(stream, values, count));
-    // The first sum may set up more connections after the call has returned, and NCCL takes no
-    // other call until then. The lock is released between the checks, so that Abort can end the
-    // sum.
+    // After the call for the first sum has returned, NCCL may still be setting up connections, and
+    // until these are ready it takes no other call. The lock is released between the checks, so
+    // that Abort can end the sum.
     for (Pauses pauses;; pauses.Pause()) {
       MutexLock lock(&mutex_);
       RETURN_IF_ERROR(failure_);

@@ -34,7 +34,8 @@ class DeviceMeter {
     int64_t scratch_bytes = 0;
     int64_t most_scratch_bytes = 0;
     // list_bytes: the part of `bytes` that was allocated for lists that operations read, including
-    // outgrown memory. The other two: the memory that lists of each kind use now.
+    // outgrown memory. network_list_bytes and part_list_bytes: the memory that the lists of each
+    // kind use now.
     int64_t list_bytes = 0;
     int64_t network_list_bytes = 0;
     int64_t part_list_bytes = 0;

@@ -59,8 +59,8 @@ class Network {
   // Graph inputs: 0 is "numeric", 1 + i is GraphInputs.segments[i]; then come the lengths of
   // GraphInputs.sequences, and then GraphInputs.candidates.
   int num_inputs() const;
-  // The shape is (max_samples, values of one sample), or (max_candidates, dim) for an input of
-  // candidates. Empty if no layer reads the input.
+  // The memory of an input, of shape (max_samples, values of one sample), or (max_candidates, dim)
+  // for an input of candidates. Empty if no layer reads the input.
   Tensor input_view(int input) const;
   // The gradient of an input, of the same shape, valid after Backward for the rows of the part.
   // Empty for "numeric", for lengths and for inputs that no layer reads.
@@ -103,14 +103,15 @@ class Network {
   absl::Status StartReduce();
   // Waits for the sums. REQUIRES: StartReduce
   absl::Status FinishReduce();
-  // Both count gradients of parameters (this rank's; after the reduction, the sums over all ranks)
-  // and of inputs. The gradients still contain the gradient scale. Both wait for the backend.
+  // These two functions count gradients of parameters (this rank's; after the reduction, the sums
+  // over all ranks) and of inputs. The gradients are still multiplied by the gradient scale. Both
+  // functions wait for the backend.
   int64_t CountGradientsBeyond(float limit);  // whose magnitude is above it, or that are NaN
   int64_t CountNonFiniteGradients();
 
-  // The sum of the squares of the gradients as Step(step, totals) takes them: normalised, with L2
-  // and L1, of parameters that are not frozen. The same bits on every rank. Waits for the backend.
-  // REQUIRES: FinishReduce; the step counts
+  // The sum of the squares of the gradients in the form in which Step(step, totals) uses them:
+  // normalised, and with L2 and L1. It covers the parameters that are not frozen. The same bits on
+  // every rank. Waits for the backend. REQUIRES: FinishReduce; the step counts
   double GradientSquares(const DenseStep& step, const StepTotals& totals);
 
   // For tests and tools: the whole flat buffers, (1, values), gaps included.

@@ -317,7 +317,8 @@ std::unique_ptr<Backend> TightBackend(const Job& job) {
   return backend(std::make_shared<DeviceMeter>(meter->Read().peak_bytes + 1));
 }
 
-// Evaluations of many sizes, each with lists of its own, overwrite the lists of the captured pass.
+// Evaluations of many sizes, each with its own lists of tensors, overwrite the lists of the
+// captured pass.
 TEST(NetworkCaptureTest, ListsThatAreWrittenOverAreSeen) {
   Job job;
   job.model = kDots;
@@ -368,8 +369,8 @@ TEST(NetworkCaptureTest, RanksThatAddUpOnTheirDevicesGetTheSameBitsByGraphs) {
   EXPECT_EQ(TrainTwoRanks(job, /*captures=*/true, 5), TrainTwoRanks(job, /*captures=*/false, 0));
 }
 
-// With several ranks the statistics of GLOBAL, which is batch norm's default, are added up by the
-// collective in the middle of the pass: five passes of three graphs each.
+// By default (GLOBAL) batch norm adds up its statistics over all ranks, by the collective in the
+// middle of the pass. So each of the five passes has three graphs.
 TEST(NetworkCaptureTest, BatchNormOfAllRanksStaysOutsideOfTheGraphs) {
   EXPECT_EQ(TrainTwoRanks({}, /*captures=*/true, 15), TrainTwoRanks({}, /*captures=*/false, 0));
 }

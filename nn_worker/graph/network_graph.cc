@@ -120,7 +120,7 @@ void NetworkGraph::BindNodes() {
       bound.ys.push_back(memory_.values[t]);
       bound.dys.push_back(memory_.gradients[t]);
       bound.needs_backward |= graph_.tensors[t].needs_gradient;
-      // Either no layer reads the tensor, or only layers read it that pass no gradient on.
+      // No layer reads the tensor, or none of the layers that read it passes a gradient on.
       if (graph_.tensors[t].needs_gradient && !has_gradient[t] && !graph_.IsOutput(t)) {
         bound.unread_dys.push_back(memory_.gradients[t]);
       }

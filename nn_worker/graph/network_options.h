@@ -44,8 +44,8 @@ struct NetworkOptions {
   std::function<void(const absl::Status&)> on_graph_refusal;
   Backend* backend = nullptr;        // outlives the network
   Collective* collective = nullptr;  // of the ranks; outlives the network
-  // Adds up the gradients of several ranks from device to device; null: the collective does.
-  // Outlives the network.
+  // Adds up the gradients of several ranks from device to device. If null, the network's Collective
+  // adds them up instead. Outlives the network.
   DeviceReduction* reduction = nullptr;
 };
 

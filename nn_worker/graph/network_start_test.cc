@@ -46,7 +46,7 @@ struct AdamRank {
     backend->Fill(network->gradients(), 1);
     CHECK_OK(network->Step({step}, {1, 1, 0}));
   }
-  // The weights without the gaps between them: Step gives gradients to the gaps, too.
+  // Leaves out the gaps between the weights, because Step gives gradients to the gaps, too.
   std::vector<float> Weights() {
     std::vector<float> weights;
     for (const std::string& name : network->parameter_names()) {

@@ -74,7 +74,8 @@ TEST_F(NetworkTrainingTest, AStepDividesTheSumOfGradientsByTheWeightOfItsSamples
   EXPECT_EQ(Weight(), -.5f * 8 / 2);
 }
 
-// If only half of a full batch is there, the step is half of what the mean over its samples gives.
+// If only half of a full batch is there, the step is half as long as the mean gradient over the
+// samples would make it.
 TEST_F(NetworkTrainingTest, ASmallerBatchMovesTheWeightsLess) {
   Create(kSgd);
   FillGradients(8);

@@ -27,8 +27,8 @@ struct NetworkValues {
   // rounds them itself.
   void RefreshCopies();
   // Makes layers read the averages (true) or the trained parameters (false). All other code that
-  // reads or writes parameters must call ShowAverages(false) before. Without averages nothing
-  // happens.
+  // reads or writes parameters must call ShowAverages(false) first. If there are no averages, the
+  // call does nothing.
   void ShowAverages(bool show) {
     if (averages.has_value() && averages->Show(show)) RefreshCopies();
   }

@@ -42,8 +42,8 @@ class PassGraphs {
   PassGraphs(DeviceMemory* memory, bool enabled, OnRefusal on_refusal = nullptr)
       : memory_(memory), enabled_(enabled), on_refusal_(std::move(on_refusal)) {}
 
-  // Whether passes may run from graphs: they are enabled, `memory` makes them, and none was
-  // refused.
+  // Whether passes may run from graphs: graphs are enabled, `memory` can make them, and it has
+  // refused none.
   bool active() const { return enabled_ && memory_->GraphEpoch() >= 0; }
 
   // Enqueues a pass. Passes with the same key must have the same parts. Returns the error of a

@@ -99,7 +99,8 @@ class Layer {
 
   // RESOURCE_EXHAUSTED if the workspace cannot be allocated; the backend's error.
   virtual absl::Status Bind(const LayerBinding& binding) = 0;
-  // The product whose ReLU is output 0, as the backend knows it; null if there is none. After Bind.
+  // The backend's object for the product whose ReLU is output 0; null if there is none. Call after
+  // Bind.
   virtual PreparedLinear* relu_product() const { return nullptr; }
 
   // xs and ys: (samples, product of the shape) each. Fails only if a collective fails.

@@ -81,7 +81,7 @@ TEST_P(LinearLayerTest, RefusesWhatDoesNotFit) {
   ASSERT_TRUE(layer.ok());
   EXPECT_EQ((*layer)->Infer({{4}, {5}}).status().message(), "takes one input, got 2");
   EXPECT_EQ((*layer)->Infer({{50, 16}}).status().message(),
-            "takes inputs of shape [dim], input 0 is [50, 16]");
+            "takes inputs of shape [dim], but input 0 is [50, 16]");
 }
 
 TEST_P(LinearLayerTest, InitialisesAsConfigured) {

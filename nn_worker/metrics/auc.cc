@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint32_t kSign = 0x80000000u;
 
-// An integer that has the order of the floats: the bits of negative floats are inverted, and other
-// floats are moved above them. -0 becomes 0.
+// An integer for each float, in the same order as the floats: the bits of negative floats are
+// inverted, and other floats are moved above them. -0 becomes 0.
 uint32_t KeyOf(float value) {
   value += 0.0f;
   uint32_t bits;

@@ -8,12 +8,12 @@
 // Windows of samples count the run's samples over all ranks, and end with the first step that
 // reaches a multiple of window_samples. Windows of data time are [k w, (k + 1) w) of the records'
 // own times. A part belongs as a whole to the window of the median of its times, so a record whose
-// time is far from the others in its part counts in their window. A window ends when a part lies
-// after its end. A part before the window's begin is late. It counts in the open window, however
-// late it is, because a run that catches up alternates between partitions that are hours apart. So
-// one window of each kind is open at a time. Windows go back in two cases: in a new epoch, because
-// data is then read again, and after kOlderInARow late parts in a row, because a part in the far
-// future must not hold a window open for ever.
+// time is far from the times of the other records in its part counts in their window. A window ends
+// when a part lies after the window's end. A part that lies before the window's beginning is late.
+// It counts in the open window, however late it is, because a run that catches up alternates
+// between partitions that are hours apart. So one window of each kind is open at a time. Windows go
+// back in two cases: in a new epoch, because data is then read again, and after kOlderInARow late
+// parts in a row, because a part in the far future must not hold a window open for ever.
 //
 // Windows that no step has ended are not reported. The first window of a generation covers only the
 // samples that this generation has trained. Memory is constant, and no sample costs an allocation.
@@ -44,7 +44,8 @@ struct ScoreWindow {
   int64_t end = 0;
   uint64_t steps = 0;    // that counted when it ended
   uint64_t samples = 0;  // that this rank has scored
-  // NaN if not defined: the AUC without a sample of each class, the calibration without a positive.
+  // NaN if the value is not defined: the AUC needs a sample of each class, and the calibration a
+  // positive.
   double auc = 0;
   double logloss = 0;
   double calibration = 0;
@@ -55,8 +56,8 @@ class ScoreWindows {
   static constexpr int kOlderInARow = 1000;
   using Sink = std::function<void(const ScoreWindow&)>;
 
-  // This rank's part of a step. Empty weights or mask: all 1; a sample whose mask is 0 is ignored,
-  // as is a logit that is not finite. Empty times: not known.
+  // This rank's part of a step. If weights or mask are empty, they are all 1. A sample is ignored
+  // if its mask is 0, or if its logit is not finite. If times are empty, they are not known.
   struct Part {
     absl::Span<const float> logits;
     absl::Span<const float> labels;

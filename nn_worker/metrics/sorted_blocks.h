@@ -110,8 +110,8 @@ class SortedBlocks {
     block->sorted = true;
   }
 
-  // A block that joining has shrunk to at most half is filled further, so many equal entries do not
-  // make many blocks.
+  // If joining has shrunk a block to at most half, the block is filled further. Thus equal entries
+  // do not make many blocks, however many of them there are.
   void MakeRoom() {
     if (!blocks_.empty() && join_ != nullptr) {
       Sort(&blocks_.back());

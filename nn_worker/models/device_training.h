@@ -37,7 +37,7 @@ struct Trained {
   int64_t graph_launches = 0;
 };
 
-// CHECK-fails if the text is no model.
+// CHECK-fails if the text is not a model.
 ModelConfig ModelOf(const std::string& text);
 // Inputs: "numeric" and 8 features, each with an "embedding" of 8 values and a "linear" weight.
 Trained Train(const TrainingJob& job, Backend* backend);

@@ -39,7 +39,8 @@ class ExampleNetwork {
   Backend* backend() { return backend_.get(); }
   Network* operator->() { return network_.get(); }
 
-  // Makes a training pass over the present inputs. Returns its loss, and leaves its gradients.
+  // Makes a training pass over the inputs as they are now. Returns the loss; the gradients stay in
+  // the network.
   double Loss() {
     CHECK_OK(network_->Forward(kSamples, PassContext::Training(0, 0)));
     network_->Loss({1, 0, 1}, {}, {});

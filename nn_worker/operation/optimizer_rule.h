@@ -35,7 +35,7 @@ struct OptimizerRule {
   float l1 = 0;
   float weight_decay = 0;
 
-  // Constants that only some kinds use, namely those with these names in their formulas.
+  // Constants that only some kinds use. A kind uses a constant if its formula contains this name.
   float epsilon = 0;
   float beta1 = 0;
   float beta2 = 0;

@@ -59,7 +59,7 @@ void EvaluationPasses::Continue() {
                   }));
 }
 
-// The next part may be scored before the Ack of the last one is answered, because lookups of an
+// The next part may be scored before the Ack of the previous one is answered, because lookups of an
 // evaluation change nothing.
 void EvaluationPasses::Acknowledge(uint64_t entry, int worker, uint64_t handle) {
   scoring_ = false;

@@ -46,7 +46,8 @@ absl::optional<PartPipeline::TakenPart> PartPipeline::Take() {
     return s.state == State::kRequested || s.state == State::kReceived;
   });
   // An unanswered request holds back the parts after it. If a later part were trained first, the
-  // Lookup of the earlier part could miss the later one's push, too, beyond the bound.
+  // Lookup of the earlier part could also miss the push of the later part, and so miss more pushes
+  // than the bound allows.
   if (entry == entries_.end() || entry->state == State::kRequested) return absl::nullopt;
   entry->state = State::kTaken;
   return TakenPart{entry->number, entry->request.worker, entry->staleness, std::move(entry->input)};

@@ -57,7 +57,8 @@ class PartPipeline {
   void StopRequests() { stopped_ = true; }
   void ResumeRequests() { stopped_ = false; }
 
-  // The oldest part that is not taken yet, if every request before it is answered.
+  // Takes the oldest part that is not taken yet. Returns nullopt if there is none, or if a request
+  // before it is not answered.
   absl::optional<TakenPart> Take();
   // Ends a taken part: its permit returns when the entries before it are gone.
   void Release(uint64_t entry);

@@ -32,8 +32,8 @@ absl::Status RankCuts::AddReleased(uint32_t epoch, const Provenance& provenance)
   return absl::OkStatus();
 }
 
-// Rank 0 raises its flag in every step until the ranks are idle. The pause is counted from the
-// first such step.
+// Rank 0 raises the cut flag in every step until the ranks are idle. The pause is counted from the
+// first step in which the flag is raised.
 void RankCuts::OnDecided() {
   if (!decided_us_.has_value()) decided_us_ = executor_->NowUs();
 }

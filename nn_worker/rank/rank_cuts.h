@@ -4,10 +4,11 @@
 // also knows when a cut is due (cut_schedule.h).
 //
 // All ranks take the same cuts in the same order, so all count the same numbers and know the name
-// of each cut. Rank 0's plan says whether a cut is waited for and whether ranks leave with it.
+// of each cut. Rank 0's plan says whether the ranks wait for the cut, and whether they leave with
+// it, that is, do nothing more after it.
 //
-// Used on one serial executor. Nothing is owned, and everything must outlive this object; it must
-// outlive the callbacks of the trainer.
+// Used on one serial executor. Owns nothing: everything passed in must outlive this object, and
+// this object must outlive the callbacks of the trainer.
 
 #ifndef SATRAP_NN_WORKER_RANK_RANK_CUTS_H_
 #define SATRAP_NN_WORKER_RANK_RANK_CUTS_H_

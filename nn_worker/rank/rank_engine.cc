@@ -70,7 +70,7 @@ absl::Status RankEngine::CheckPosition() const {
   return absl::FailedPreconditionError(
       absl::StrCat("the cut that training goes on from has ",
                    Counted(static_cast<uint64_t>(position.lanes_size()), "lane"),
-                   " and the turn of lane ", position.lane_turn(), ", but the job has ",
+                   ", of which lane ", position.lane_turn(), " is next, but the job has ",
                    Counted(static_cast<uint64_t>(options_.lanes), "lane")));
 }
 

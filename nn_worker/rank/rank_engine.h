@@ -63,9 +63,9 @@ namespace satrap {
 class RankEngine {
  public:
   using FailureSink = FailureLatch::Sink;
-  // Gets the figures of the run, except those that only the process knows (tables, the ledger's
-  // counts). model_dir is a name in RUN/checkpoints; empty if the model is the cut that the
-  // generation began from. Not called after a cut with which the ranks leave.
+  // Receives the figures of the run, except the figures of tables and the ledger's counts, which
+  // only the process knows. model_dir is a name in RUN/checkpoints; empty if the model is the cut
+  // that the generation began from. Not called if the ranks leave with a cut.
   using FinishedSink = std::function<void(const RunResult&)>;
 
   // `executor` runs one task at a time. `workers` are the embedding workers by index. `kill_points`
@@ -84,7 +84,7 @@ class RankEngine {
   void RequestStop();
 
   // Asks for a cut that begins after this call. If the wish says so, the ranks leave with that cut.
-  // Wishes may be repeated or come late; only the newest counts. Ranks other than 0 ignore it.
+  // Wishes may be repeated or come late; only the newest counts. Ranks other than 0 ignore wishes.
   void RequestCut(const CutWish& wish);
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 class RankEngineEndlessTest : public testing::Test {
  protected:
-  // Queues one part of one sample, for the rank that requests a part first.
+  // Queues one part of one sample. The rank that first requests a part gets it.
   void PutPart(FakeCluster* cluster) { cluster->Put(0, TrainPart(next_seq_++, 1, 1)); }
   // Queues a part every `every_ms` for `ms` of simulated time.
   void Feed(FakeCluster* cluster, int64_t ms, int64_t every_ms) {

@@ -28,7 +28,7 @@ struct StepEvent {
   absl::optional<MovingLabelRate> moving_label_rate;  // as far as it is known (label_order.h)
   bool had_part = false;
   int staleness = 0;  // of this rank's part
-  // As in this rank's PartGradients (part_messages.h).
+  // These two are as in this rank's PartGradients (part_messages.h).
   uint64_t gradient_values = 0;
   rpc::WireLosses losses;
 };
@@ -58,8 +58,8 @@ class RankObserver {
   virtual void OnGradientNorm(double /*norm*/, float /*clip_factor*/) {}
   virtual void OnEvaluation(const EvaluationEvent& event) = 0;
   virtual void OnCutBegun() {}
-  // Called when training resumes after a cut. `seconds` is the time since the cut was decided,
-  // without the time of evaluations; in this time ranks trained the parts that they held.
+  // Called when training resumes after a cut. `seconds` is the time since the cut was decided, not
+  // counting evaluations. It includes the time in which ranks trained the parts that they held.
   virtual void OnCutPause(double /*seconds*/) {}
   // Called on rank 0 only, when a cut that was begun has ended.
   virtual void OnCutEnded(const CutOutcome& /*outcome*/) {}

@@ -28,7 +28,8 @@ class RunRecord {
     // The loss scale of the run's first step, if steps that are not finite halve it; 0: the scale
     // is fixed.
     double moving_loss_scale = 0;
-    // Whether the run's records may be sorted by label: true for files, false for topics.
+    // Whether the run's records may have been sorted by label beforehand: true for files, false for
+    // topics.
     bool has_record_order = true;
   };
 
@@ -79,7 +80,8 @@ class RunRecord {
   // Sets all fields of `position` except epoch, next and lanes, which say where the order of parts
   // continues.
   void FillPosition(RunPosition* position) const;
-  // All figures that are known here. Without a best validation the model is of the last step.
+  // All figures that are known here. Without a best validation they describe the model of the last
+  // step.
   RunResult Result() const;
 
  private:

@@ -57,7 +57,7 @@ struct StepResult {
   // if the step does not count.
   float normalizer = 0;
   // Set with gradient_clip_norm, if the step counts and is finite: the sum of squares of the dense
-  // gradient. The network has not stepped yet; EndStep does that.
+  // gradient. In this case the network has not made the step yet; EndStep makes it.
   absl::optional<double> dense_squares;
   int idle_ranks = 0;
   bool finite = true;              // the dense and embedding gradients of all ranks are finite
@@ -114,12 +114,12 @@ class StepTrainer {
   // bits on every rank.
   virtual void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) = 0;
 
-  // Collective. Begins a cut: hands rank 0 what every rank has released, has every embedding PS
-  // mark its rows and copies the dense state. `done` runs when all ranks know that every PS has
-  // marked, or that the cut could not begin. The cut is then written while training goes on. When
-  // the cut has ended, `ended` runs, on rank 0 only: before the `done` of an AwaitCut, but before
-  // or after the `done` of this call. If a cut is still being written, the next one begins after
-  // it.
+  // Collective. Begins a cut: rank 0 gets what every rank has released, every embedding PS marks
+  // its rows, and the dense state is copied. `done` runs when all ranks know that every PS has
+  // marked its rows, or that the cut could not begin. The cut is then written while training goes
+  // on. When the cut has ended, `ended` runs, on rank 0 only: before the `done` of an AwaitCut, but
+  // before or after the `done` of this call. If a cut is still being written, the next one begins
+  // after it.
   virtual void BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
                         absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) = 0;
 

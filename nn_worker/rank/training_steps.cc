@@ -12,8 +12,9 @@
 namespace satrap {
 namespace {
 
-// While no data comes, a rank joins steps without a part at intervals that double with each such
-// step, up to 2^this times idle_step_ms: a quiet topic then costs a few steps a second.
+// While no data comes, a rank joins steps without a part, at intervals that double with each such
+// step. They double at most this many times, from idle_step_ms on: a quiet topic then costs a few
+// steps a second.
 constexpr int kMostIdleDoublings = 3;
 
 // An embedding row moves furthest in its first updates, where a stale gradient does the most harm.
@@ -171,8 +172,8 @@ void TrainingSteps::OnStepDone(StepResult result) {
       << "a clipped step without a part";
 
   // Every rank gets the same result, so all ranks count the step, decide what is due and notice
-  // that all are idle in the same way. CountStep changes the number of steps, but the push needs
-  // the number of this step.
+  // that all are idle in the same way. Keep the number of this step for the push, because CountStep
+  // changes the number that the record has.
   const uint64_t step = peers_.record->step();
   if (result.weight > 0) CountStep(result);
   if (peers_.failure->failed()) return;
@@ -302,7 +303,7 @@ void TrainingSteps::OnAllIdle() {
   training_ = false;
   peers_.record->AddTrainingTime(executor_->NowUs() - training_since_us_);
   // If a stop was decided at the last step of an epoch, the ranks are idle because of that stop,
-  // not yet because of the end of the epoch: training resumes, finds no parts, and all ranks are
+  // not yet because the epoch has ended. Training then resumes, finds no parts, and all ranks are
   // idle again.
   const bool stopped = decided_.evaluate || decided_.end || peers_.cuts->decided();
   Idle idle = std::exchange(decided_, Idle());
@@ -314,8 +315,8 @@ void TrainingSteps::OnAllIdle() {
 void TrainingSteps::FillPosition(RunPosition* position) const {
   position->set_epoch(epoch_ended_ ? epoch_ + 1 : epoch_);
   if (pipeline_ == nullptr) {
-    // No epoch was begun in this generation, so the order continues where the last generation left
-    // off.
+    // No epoch was begun in this generation, so the order continues where the previous generation
+    // left off.
     *position->mutable_lanes() = options_.position.lanes();
     position->set_lane_turn(options_.position.lane_turn());
   } else if (!epoch_ended_) {

@@ -4,8 +4,8 @@
 // Every rank gets the same result of each step, so all ranks count it, decide what is due and
 // notice that all are idle in the same way.
 //
-// Used on one serial executor. Nothing is owned, and everything must outlive this object; it must
-// outlive the callbacks of its calls.
+// Used on one serial executor. Nothing is owned. Everything that this object uses must outlive it,
+// and it must outlive the callbacks of its calls.
 
 #ifndef SATRAP_NN_WORKER_RANK_TRAINING_STEPS_H_
 #define SATRAP_NN_WORKER_RANK_TRAINING_STEPS_H_

@@ -29,9 +29,9 @@ class Progress final : public RankObserver {
  public:
   static constexpr int64_t kWindowUs = 1'000'000;
 
-  // `recent_auc` gives the AUC of this rank's last samples, NaN without both classes. `write_line`
-  // is called with each line of metrics.jsonl, without the newline. `clock` is not owned. Counts
-  // continue from `position`.
+  // `recent_auc` gives the AUC of this rank's last samples; NaN unless these have both classes.
+  // `write_line` is called with each line of metrics.jsonl, without the newline. `clock` is not
+  // owned. Counts continue from `position`.
   Progress(const Executor* clock, std::function<double()> recent_auc,
            std::function<void(const std::string&)> write_line, uint64_t generation = 1,
            const RunPosition& position = RunPosition());

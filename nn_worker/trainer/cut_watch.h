@@ -29,7 +29,7 @@ class CutWatch {
     changed_.NotifyAll();
   }
 
-  // Returns when the cut is marked or has ended. Returns the cut's error if there is one.
+  // Waits until the cut is marked or has ended. Returns the cut's error if there is one.
   absl::Status AwaitMark() {
     MutexLock lock(&mutex_);
     while (!marked_ && !committed_.has_value()) changed_.Wait(&mutex_);

@@ -6,8 +6,8 @@
 // rank allocates on a device, all of it before the first step. A job that only scores needs no
 // memory for gradients and the optimizer. For a card, the plan assumes that the library of matrix
 // products makes every product that it is asked for, which needs the most memory. Two things are
-// not in the plan: what a part beyond the expected number of ids adds when it comes, and what a
-// card's driver and libraries take for themselves.
+// not in the plan: the memory that is added when a part comes with more ids than expected, and the
+// memory that a card's driver and libraries take for themselves.
 //
 // It links no kernels; the program links those of its device (device_factory.h).
 

@@ -440,7 +440,7 @@ absl::StatusOr<PartGradients> EmbeddingExchange::ReadGradients(int index, bool* 
   builder.Allocate(backend_->PinnedBuffers());
 
   // f32 sums are made in the message itself, others in scratch memory, from which they are
-  // converted once. All are enqueued before the one wait, so a device works on them without a
+  // converted once. All sums are enqueued before the only wait, so a device works on them without a
   // pause.
   std::vector<Section*> sections;
   std::vector<absl::Span<uint8_t>> bytes;

@@ -131,8 +131,8 @@ class EmbeddingExchange {
   void Scatter(const Buffer& buffer, size_t index, absl::Span<float> sums);
   absl::Status AwaitSums();
   // Divides `sums` by the gradient scale, encodes them to `to` and sets the section's scale. Sums
-  // in f32 are at `to` already and are only checked. `*finite` and `*large` as ReadGradients has
-  // them.
+  // in f32 are at `to` already and are only checked. Sets `*finite` to false as ReadGradients does,
+  // and `*large` to true if a sum is beyond kLargeGradient or not finite.
   rpc::WireLosses Encode(WireDtype dtype, absl::Span<float> sums, Section* section, uint8_t* to,
                          bool* finite, bool* large);
 

@@ -71,8 +71,8 @@ TEST(ValuesOnDeviceTest, AreTheHostsMemoryItselfOrACopy) {
   EXPECT_EQ(out, host);
   EXPECT_TRUE(on_device.Put(device.get(), {}).ok()) << "nothing is held, too";
 
-  // Pinned memory needs no second copy, so the device gets the values that it holds when the copy
-  // runs.
+  // Pinned memory needs no second copy, so the device gets the values that the pinned memory holds
+  // when the copy runs.
   Buffer pinned(3, device->PinnedBuffers());
   pinned.mutable_data()[0] = 4;
   ValuesOnDevice of_pinned;

@@ -202,7 +202,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   RETURN_IF_ERROR(network->FinishReduce());
   // Only this rank sees the gradients of its part's embeddings. So they are checked before the
   // second reduction, which carries the flags to all ranks. A value that is not finite counts as
-  // large, too. Most steps have no large values.
+  // large, too. In most steps no value is large.
   if (network->CountGradientsBeyond(kLargeGradient * network->gradient_scale().scale) > 0) {
     own.large = true;
     if (network->CountNonFiniteGradients() > 0) own.finite = false;

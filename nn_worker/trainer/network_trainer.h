@@ -70,7 +70,8 @@ class NetworkTrainer final : public StepTrainer {
   ~NetworkTrainer() override;
 
   // Takes all memory for parts up to the size of `largest`, for training or for scoring. Only for a
-  // device. Before the first Prepare; waits for the device. RESOURCE_EXHAUSTED.
+  // device. Call before the first Prepare. Waits for the device. RESOURCE_EXHAUSTED if there is not
+  // enough memory.
   absl::Status Reserve(const PartInput& largest);
 
   // Collective, blocking; before the first JoinStep. `model` is what rank 0 has read

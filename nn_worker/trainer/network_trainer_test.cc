@@ -270,8 +270,8 @@ TEST(NetworkTrainerTest, ANonFiniteRankMakesTheStepNonFiniteEverywhere) {
   EXPECT_EQ(ranks.Weights(1), before);
 }
 
-// What one rank has learned in `steps` steps. If `ahead`, it prepares each part as soon as the last
-// part is joined; otherwise, when the step of the last part has ended.
+// What one rank has learned in `steps` steps. If `ahead`, it prepares each part as soon as the
+// previous part is joined; otherwise, only when the step of the previous part has ended.
 std::string Trained(uint64_t steps, bool ahead, const absl::optional<HostDeviceOptions>& device) {
   TrainerRanks ranks(1, TrainerJob(), kTrainerBatch, /*ordered=*/true, device);
   NetworkTrainer* const trainer = ranks.trainer(0);

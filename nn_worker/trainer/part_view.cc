@@ -15,7 +15,7 @@ absl::Status ReadDense(const PartLayout& layout, size_t max_samples, const PartI
   const PartDescription& part = input.header.part();
   if (part.samples() > max_samples) {
     return absl::InvalidArgumentError(
-        absl::StrCat("part.samples: ", part.samples(), ", at most ", max_samples));
+        absl::StrCat("part.samples: must be at most ", max_samples, ", got ", part.samples()));
   }
   if (part.numerics() != layout.numerics || part.tasks() != layout.labels) {
     return absl::InvalidArgumentError(absl::StrCat("part has ", part.numerics(), " numerics and ",
@@ -24,7 +24,7 @@ absl::Status ReadDense(const PartLayout& layout, size_t max_samples, const PartI
   }
   if (layout.groups != part.has_groups()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("part.groups: ", layout.groups ? "absent, but" : "present, but no",
+        absl::StrCat("part.groups: ", layout.groups ? "absent, but a" : "present, but no",
                      " column of the job is a GROUP"));
   }
   const Buffer& payload = input.payload;
@@ -129,15 +129,17 @@ absl::Status ReadCandidates(const PartLayout& layout, const PartInput& input, Pa
     return absl::InvalidArgumentError(
         absl::StrCat("candidates: ", expected ? "absent from" : "present in", " a part of ",
                      Stream_Name(input.header.part().id().stream()),
-                     expected ? "" : ", or although the job has none"));
+                     expected ? ""
+                              : ", but only parts of TRAIN_STREAM have candidates, and only if the "
+                                "job has model.candidates"));
   }
   if (!expected) return absl::OkStatus();
   const CandidateRows& rows = input.header.candidates();
   PartView::Candidates& candidates = view->candidates;
   const uint64_t most = static_cast<uint64_t>(layout.inputs.max_candidates);
   if (rows.num_candidates() > most) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("candidates.num_candidates: ", rows.num_candidates(), ", at most ", most));
+    return absl::InvalidArgumentError(absl::StrCat("candidates.num_candidates: must be at most ",
+                                                   most, ", got ", rows.num_candidates()));
   }
   candidates.indices.samples = rows.num_candidates();
   ASSIGN_OR_RETURN(candidates.indices.rows,

@@ -162,9 +162,10 @@ TEST_F(CandidatePartViewTest, WhatDoesNotFitIsRefusedByName) {
   EXPECT_EQ(ErrorAfter([](Header* header) {
               header->mutable_part()->mutable_id()->set_stream(VALID_STREAM);
             }),
-            "candidates: present in a part of VALID_STREAM, or although the job has none");
+            "candidates: present in a part of VALID_STREAM, but only parts of TRAIN_STREAM have "
+            "candidates, and only if the job has model.candidates");
   EXPECT_EQ(ErrorAfter([](Header* header) { header->mutable_candidates()->set_num_candidates(4); }),
-            "candidates.num_candidates: 4, at most 3");
+            "candidates.num_candidates: must be at most 3, got 4");
   EXPECT_THAT(
       ErrorAfter([](Header* header) { header->mutable_candidates()->set_num_candidates(2); }),
       testing::HasSubstr("candidates.indices"));

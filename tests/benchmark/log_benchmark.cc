@@ -6,7 +6,7 @@
 // cuts, and the last 5 cuts have a folder. Prints one JSON line for this log, and one after the
 // claim of a generation has compacted it:
 //
-//   status_seconds    making what `satrap status` prints for a run that nobody runs
+//   status_seconds    making what `satrap status` prints for a run that is not in progress
 //   stop_seconds      making what `satrap stop` prints for a stopped run: how to resume it
 //   claim_seconds     a coordinator claims the next generation, which every recovery begins with;
 //                     the first one also compacts the log

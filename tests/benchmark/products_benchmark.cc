@@ -6,9 +6,9 @@
 //   products_benchmark JOB     JOB is a resolved job file, as each run folder has one
 //
 // Prints one JSON line for one thread and one for all compute threads of the job's NN workers.
-// samples_per_second is the median of the passes of one second; core_us_per_sample is the processor
-// time of all threads. `./satrap bench deepfm` runs this after the training that it measures and
-// reads `threads` and the two figures, so their names and their order are fixed.
+// samples_per_second is the median over the passes that are made in one second; core_us_per_sample
+// is the processor time of all threads. `./satrap bench deepfm` runs this after the training that
+// it measures and reads `threads` and the two figures, so their names and their order are fixed.
 
 #include <cstdio>
 #include <memory>

@@ -84,8 +84,8 @@ class DataTest : public FaultFixture {
 
   std::string DataFile(int index) const { return Path(absl::StrCat("train-", index, ".csv")); }
 
-  // Writes the data files and a job that trains them. The records have one id in the column `many`,
-  // but record `wide_record` has `wide_ids` ids. Returns the job's path.
+  // Writes the data files and a job that trains on them. Each record has one id in the column
+  // `many`, except that record `wide_record` has `wide_ids` ids. Returns the job's path.
   std::string WriteFilesAndJob(int64_t wide_record = -1, int wide_ids = 0) {
     int64_t record = 0;
     for (int file = 0; file < kFiles; ++file) {

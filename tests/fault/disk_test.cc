@@ -32,8 +32,8 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-// Batches are small, so that many cuts follow the one that is abandoned. If the last cut were
-// abandoned, the run would end. And the launcher reports an abandoned cut only when it next polls
+// Batches are small, so that many cuts follow the one that is abandoned. If the run's last cut were
+// abandoned, the run would fail. And the launcher reports an abandoned cut only when it next polls
 // the coordinator.
 const std::vector<std::string> kSlowly = {"--set", "global_batch_size=64", "--set",
                                           "checkpoint.every_steps=100"};
@@ -165,7 +165,7 @@ TEST_P(DiskTest, ADiskThatStaysFullEndsTheRunAndResumeGoesOn) {
   ASSERT_TRUE(StaysFullUntil(run, "the job failed")) << ReadFile(run.err_path);
   const CommandEnd end = WaitFor(run, kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 1);
-  // Either all cuts of 30 s failed, or training ended before that and the last cut failed.
+  // Either all cuts failed for 30 s, or training ended earlier and the last cut failed.
   EXPECT_THAT(end.err, AllOf(HasSubstr("could not be written"), HasSubstr("satrap resume")));
   EXPECT_EQ(Generations(), 1) << "a restart does not make room";
   EXPECT_TRUE(NobodyIsLeft());

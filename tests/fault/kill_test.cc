@@ -60,8 +60,8 @@ INSTANTIATE_TEST_SUITE_P(EachRole, KillTest,
                                            "embedding_ps", "nn_worker"),
                          [](const auto& info) { return std::string(info.param); });
 
-// The code has points at which a process kills itself. Here it does so in generation 1, when it
-// comes to the point for the second time.
+// The code has points at which a process kills itself. In this test it does so in generation 1,
+// when it comes to the point for the second time.
 class KillPointTest : public FaultFixture, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(KillPointTest, ARunGoesOnAndTrainsEachRecordOnce) {

@@ -137,8 +137,8 @@ TEST_F(PinTest, APinnedCutStaysAndIsRemovedOnceItIsReadAndWhoReadsItForLongIsTol
   EXPECT_THAT(gone.err, HasSubstr("is not there any more"));
 }
 
-// If --init_from is the path of a cut instead of its run, the command line pins the cut before it
-// starts any role. It holds the pin until the new run no longer needs the cut.
+// If --init_from is the path of a cut and not that of its run, the command line pins the cut before
+// it starts any role. It holds the pin until the new run no longer needs the cut.
 TEST_F(PinTest, ACutThatIsNamedByItselfIsBegunFromAlthoughItsRunGoesOn) {
   std::string cut;
   absl::StatusOr<std::unique_ptr<FileLock>> pin;

@@ -163,7 +163,7 @@ TEST_F(StopTest, CtrlCStopsABenchmarkOfCutsAndTheTrainingThatRunsForIt) {
   EXPECT_TRUE(WaitUntilOver(run_dir, 0));
   EXPECT_TRUE(WaitUntilGone(Path("install"), 0));
   EXPECT_FALSE(fs::exists(sockets));
-  // The run that the benchmark has named stays, with its last cut. It is the only one.
+  // The run that the benchmark has named stays, with its last cut. No other run is left.
   for (const auto& entry : fs::directory_iterator(Path("runs"))) {
     EXPECT_TRUE(entry.is_symlink() || entry.path() == run_dir) << entry.path();
   }

@@ -1,4 +1,4 @@
-// The addresses that roles are given: addresses of IPv6, and hosts of NN workers that do not exist.
+// The addresses that roles are given: IPv6 addresses, and hosts of NN workers that do not exist.
 // The test starts the roles itself, as on several machines.
 
 #include <arpa/inet.h>

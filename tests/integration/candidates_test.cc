@@ -1,5 +1,6 @@
-// Whole runs of losses with candidates: the list is counted or read, draws do not depend on the
-// number of NN workers in SYNC, a restart draws the same candidates, and every loss learns.
+// Whole runs with losses that use candidates. They test that the list is counted or read, that
+// draws do not depend on the number of NN workers in SYNC, that a restart draws the same
+// candidates, and that every loss learns.
 
 #include <filesystem>
 #include <string>

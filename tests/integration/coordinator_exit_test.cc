@@ -31,8 +31,8 @@ using ::testing::Not;
 class CoordinatorExitTest : public RunFixture {
  protected:
   // Starts the coordinator of a run and waits until it reads the folder of the run's lists of
-  // files. The next file that it opens there is `list_`, a pipe that nobody writes to, so that
-  // operation hangs.
+  // files. The next file that it opens there is `list_`: a pipe that nobody writes to. So opening
+  // it hangs.
   void StartWithAFileThatHangs() {
     JobConfig job = SmallJob();
     job.set_run_dir(Path("run"));

@@ -151,7 +151,8 @@ std::vector<pid_t> ProcessesWritingTo(const std::function<bool(const std::string
   return pids;
 }
 
-// Empty if the process has ended, or ends while its file is read. Neither throws an exception here.
+// Empty if the process has ended, or ends while its file is read. Neither case throws an exception
+// here.
 std::string CommandLineOf(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/cmdline"), std::ios::binary);
   std::ostringstream text;

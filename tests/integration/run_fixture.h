@@ -31,8 +31,8 @@ struct CommandEnd {
   double seconds = 0;  // that WaitFor took
 };
 
-// kill() of one process. REQUIRES: pid > 0, because a search that finds nothing may return 0 or -1,
-// which mean a group and all processes
+// Calls kill() for one process. REQUIRES: pid > 0. A search that finds nothing may return 0 or -1,
+// and kill() would send the signal to a process group or to all processes.
 int SendSignal(pid_t pid, int signal);
 
 class RunFixture : public ::testing::Test {

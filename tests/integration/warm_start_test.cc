@@ -137,7 +137,7 @@ TEST_F(WarmStartTest, SaysByTableAndFeatureWhatWasTakenAndWhichFieldJoinsARename
   EXPECT_THAT(err_ + out_, Not(HasSubstr("feature city")));
 }
 
-// From some validation on the rates are 0 except for rounding, so no later validation is better.
+// After some validation all rates are 0 except for rounding, so no later validation is better.
 TEST_F(WarmStartTest, RatesFallOnAPlateauAndTheRunEnds) {
   const std::vector<std::string> sets = {
       "epochs=20",

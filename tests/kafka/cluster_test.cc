@@ -173,7 +173,7 @@ TEST_F(KafkaClusterTest, ACommitWaitsNoLongerThanTheLimitForABrokerThatHangs) {
   EXPECT_EQ(hangs.code(), absl::StatusCode::kUnavailable) << hangs;
   EXPECT_THAT(std::string(hangs.message()),
               HasSubstr("cannot commit offsets at " + broker_->address()));
-  // The broker may find that it was unreachable for too long, and need a moment.
+  // The broker may notice that it was unreachable for too long, and then take a moment to recover.
   absl::Status back = absl::UnavailableError("");
   while (absl::IsUnavailable(back) && MonotonicMs() - begin_ms < 60000) {
     back = (*cluster)->Commit({KafkaPlace{{topic, 0}, 3}});

@@ -305,7 +305,7 @@ TEST_F(PartitionReaderTest, APartitionThatIsNotReadFillsItsShareAndHoldsUpNoOthe
   config.set_queue_bytes(4 << 20);
   auto reader = Open(config, {{{topic, 0}, 0}, {{topic, 1}, 0}});
   EXPECT_EQ(ReadToEnd(reader.get(), 1).size(), values.size());
-  // The queue's share is 2 MB, and one fetch answer of at most 1 MB may exceed that.
+  // The queue's share is 2 MB. One fetch answer of at most 1 MB may come on top of it.
   EXPECT_GT(reader->queued_messages(0), 0u);
   EXPECT_LE(reader->queued_messages(0), (size_t{3} << 20) / 10000 + 1);
   EXPECT_EQ(ReadToEnd(reader.get(), 0).size(), values.size());

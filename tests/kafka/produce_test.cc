@@ -200,8 +200,8 @@ TEST_F(KafkaProduceTest, ARateIsKept) {
 }
 
 // A broker whose second listener tells clients a name that does not resolve. This may happen to a
-// broker in a container or behind an address of a cloud. The test makes the topic through the first
-// listener.
+// broker in a container, or to one that is reached through an address of a cloud provider. The test
+// makes the topic through the first listener.
 class UnresolvedBrokerTest : public testing::Test {
  protected:
   void SetUp() override {

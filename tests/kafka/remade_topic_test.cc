@@ -31,9 +31,9 @@ std::vector<std::string> Numbered(int count, const std::string& prefix) {
   return values;
 }
 
-// The reader seldom asks which broker leads a partition. So it finds the new topic only when that
-// has as many messages as the reader knows of the old topic. Without a check it could then read on
-// without a gap.
+// The reader seldom asks which broker leads a partition. So it finds the new topic only when the
+// new topic has as many messages as the reader knows of the old one. If nothing checked this, the
+// reader could then go on in the new topic without noticing a gap.
 class RemadeTopicTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { broker_ = KafkaBroker::Start().release(); }

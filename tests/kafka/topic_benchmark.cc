@@ -1,14 +1,15 @@
 // How fast a loader turns a topic into batches, compared with the same records from a file. Starts
 // a broker and writes a topic of one partition. In each round it parses the file (as bench parse),
-// makes batches of the topic, and reads the topic's messages without using them. This process is
-// pinned to one core, librdkafka's threads included, and the broker to another one. Prints one JSON
-// line; rates are of 10^6 bytes of text, medians over rounds:
+// makes batches of the topic, and reads the topic's messages without using them. This process, with
+// librdkafka's threads, is pinned to one core, and the broker to another one. Prints one JSON line;
+// rates are of 10^6 bytes of text, medians over rounds:
 //
 //   file_mb_per_s          from the file, in the page cache
 //   topic_mb_per_s         from the topic
 //   ratio                  topic_mb_per_s / file_mb_per_s
 //   start_s                from the opening of a client to its first batch, in seconds
-//   busy                   processor time / wall time from then on: 1 less the pauses of fetching
+//   busy                   processor time / wall time after the first batch: 1 if fetching causes
+//                          no pauses
 //   read_us_per_message    processor time of reading alone, in microseconds
 //   broker_us_per_message  the broker's processor time meanwhile
 //

@@ -79,8 +79,8 @@ class TopicChaosTest : public TopicRunFixture {
     }
     const int generations = Generations();
     Signal(victim.role, victim.index, SIGKILL);
-    // The next kill waits for the next generation. Otherwise it might hit a process that has
-    // already ended because of this kill.
+    // The next kill waits for the next generation. Otherwise the next kill might hit a process that
+    // has already ended as a consequence of this one.
     ASSERT_TRUE(WaitForGenerations(generations + 1)) << "nobody has begun again";
   }
 

@@ -30,7 +30,7 @@ TEST_F(TopicRunTest, ABoundedTopicIsTrainedOnceThroughTheDeathsOfALoaderAndOfThe
   Produce(topic, 4, 0, kRecords);
   const Command run = StartRun(WriteTopicJob(topic, "end { at: AT_START }"));
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
-  // While the broker is down, the run cannot end before its loader is killed.
+  // The broker is killed first, so that the run cannot end before its loader is killed.
   broker_->Kill();
   Signal("data_loader", 1, SIGKILL);
   broker_->Restart();
@@ -198,7 +198,7 @@ TEST_F(TopicRunTest, OffsetsThatAreGoneEndTheRunOrAreSkippedIfTheJobSaysSo) {
   EXPECT_EQ(Satrap({"stop", RunDir()}).exit_code, 0);
   EXPECT_EQ(WaitFor(resumed, kSecondsToEnd).exit_code, 0);
   EXPECT_TRUE(NobodyIsLeft());
-  // The records before and after the gap were trained, and none inside it.
+  // The records before and after the gap were trained; those inside it were not.
   ExpectEachRecordTrained(kRecords + 1000);
 }
 

@@ -25,8 +25,8 @@ class TransactionalProducer {
     CHECK(rd_kafka_conf_set(conf, "transactional.id", id.c_str(), text, sizeof(text)) ==
           RD_KAFKA_CONF_OK)
         << text;
-    // A test may leave a transaction open while a run trains. The broker aborts it only after this
-    // time.
+    // A test may leave a transaction open while a run trains. The broker does not abort it before
+    // this time has passed.
     CHECK(rd_kafka_conf_set(conf, "transaction.timeout.ms", kOpenMs, text, sizeof(text)) ==
           RD_KAFKA_CONF_OK)
         << text;

@@ -71,8 +71,8 @@ class EndChecks {
     }
   }
 
-  // Training must end where this was decided. Only parts that ranks already hold may still be
-  // trained.
+  // Training must end at the step at which the end was decided. After it, only parts that ranks
+  // already hold may still be trained.
   void CheckStops() {
     const uint64_t steps = training().counted_steps();
     const auto max_steps = static_cast<uint64_t>(shape().max_steps);
@@ -172,7 +172,7 @@ class EndChecks {
     }
   }
 
-  // Every train sample must come once in each epoch, unless training ended before, and every
+  // Every train sample must come once in each epoch, unless training ended earlier, and every
   // evaluation sample once in each pass.
   void CheckSamples() {
     for (int stream = 0; stream < 3; ++stream) {
@@ -230,9 +230,9 @@ class EndChecks {
     if (seen.size() > ids.size()) Violate(absl::StrCat("samples that do not exist in ", what));
   }
 
-  // Rows must exist for the keys of trained samples and for no others. Their values must be those
-  // of the oracle (ordered) or of the replay of all pushes (unordered), each applied once, at the
-  // model that was restored last.
+  // Rows must exist for the keys of trained samples and for no others. In ordered mode their values
+  // must be those of the oracle, in unordered mode those of a replay that applies each push once.
+  // If ranks have restored a model, the values are as of the model that was restored last.
   void CheckRows() {
     std::map<uint64_t, SimRow> expected = training().tables().content().rows;
     if (shape().ordered) {

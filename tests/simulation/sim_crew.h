@@ -1,10 +1,10 @@
-// The crew of a life: its processes, the disk and kill points of each process, the member of the
-// run that each process is, and how the first member exited.
+// The crew of a life: its processes, each with its disk, its kill points and its member of the run,
+// and how the first member exited.
 //
-// A member is given what to do when it has registered (load) and when all members are ready
-// (begin). If a member fails or exits, its process dies; the crew records the first exit before
-// Doom. The crew owns the channels and handlers that the engines of its processes use, so it must
-// outlive these engines and the loop's tasks.
+// A member is given two tasks: one for when it has registered (load), and one for when all members
+// are ready (begin). If a member fails or exits, its process dies. The crew records the first exit,
+// unless Doom was called before. The crew owns the channels and handlers that the engines of its
+// processes use, so it must outlive these engines and the loop's tasks.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -79,7 +79,7 @@ class SimCrew {
     std::function<void()> begin;                 // when all members are ready
     std::function<void(const CutWish&)> wished;  // repeatedly; may be null
   };
-  // The first exit before Doom of a member that was not killed.
+  // The first exit of a member that was not killed. Exits after Doom do not count.
   struct Exited {
     Exit exit;
     std::string why;

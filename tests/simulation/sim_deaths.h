@@ -37,8 +37,9 @@ struct LifeEnd {
   };
   How how = kDeath;
   int64_t after_events = 0;  // of the life; one that finishes before has no death
-  // 0: the victim dies between two events. Otherwise it dies in the middle of its code, instead of
-  // doing its at_act-th act from then on (SimProcess::KillAtAct).
+  // 0: the victim dies between two events. Otherwise it dies in the middle of its code: from that
+  // time on its acts are counted, and it dies instead of doing act number at_act
+  // (SimProcess::KillAtAct).
   int64_t at_act = 0;
   uint64_t victim = 0;          // of Life::processes, modulo their number
   int64_t nth_operation = 0;    // on the disk, from then on: the one that fails

@@ -131,6 +131,7 @@ void History::CheckAcknowledged(const std::vector<Known>& log, size_t compacted)
       before.push_back(known.entry);
       continue;
     }
+    // The files after the COMPACTED entry are numbered without a gap.
     const size_t at = known.number - compacted - 1;
     if (at < later.size() && IsSame(later[at].entry, known.entry)) continue;
     violated_(absl::StrCat("entry ", known.number, " of the log was acknowledged and is ",
@@ -177,6 +178,8 @@ void History::CheckCompacted(const std::vector<RunLogEntry>& before,
                              " as it was"));
       continue;
     }
+    // The next generation has the newest job, or that of the last that ran; and whoever takes the
+    // run back to a cut has the cut's.
     bool needs_job = FindGeneration(kept, old.generation() + 1) == nullptr && &old == newest;
     needs_job |= LastThatRan(kept) == old.generation();
     for (const RunLogEntry& cut : kept) {
@@ -295,6 +298,7 @@ void History::ReadCutEntry(const CutEntry& entry) {
   if (abandoned_.count(entry.cut()) > 0) {
     violated_(absl::StrCat(entry.cut(), " was called abandoned, and the log has it"));
   }
+  // The log is read again and again, and by then retention may have removed the cut's folder.
   if (std::exchange(checked_[entry.cut()], true)) return;
   if (ended_.count(entry.generation()) > 0) {
     violated_(absl::StrCat(entry.cut(), " was committed after the end of generation ",

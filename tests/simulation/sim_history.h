@@ -8,17 +8,17 @@
 //                       replaces it. A COMPACTED entry has all that is still needed: every
 //                       generation, which generation was the last that ran, the newest cut, and
 //                       every cut that still exists, with the job of the generation that made it;
-//                     - generations ascend by one. Each begins from the newest cut since the last
-//                       generation began or, if there is none, where that one began; `resume` may
-//                       go back to an older cut;
-//                     - a generation has the job of the last one, unless somebody changed it.
+//                     - generations ascend by one. Each begins from the newest cut since the
+//                       previous generation began or, if there is none, where the previous one
+//                       began; `resume` may go back to an older cut;
+//                     - a generation has the job of the previous one, unless somebody changed it.
 //                       After DROPPED, which only a failure that no restart cures may cause, it
 //                       has the job of the last generation that ran;
 //                     - once members were told that a generation runs, the log shows that this
 //                       generation, a later one, or one with the same job has run;
 //                     - a cut is of the newest generation, was marked, and is in the log once;
-//                     - no cut is in the log that the coordinator has called abandoned, or that
-//                       was committed after the end of its generation was announced;
+//                     - the log has no cut that the coordinator has called abandoned, or that was
+//                       committed after the end of its generation was announced;
 //                     - each new cut loads, and its rows, its ledger and its counts are those of
 //                       its mark: rows = snapshot = ledger;
 //                     - nothing follows the END of a run that has finished;
@@ -84,7 +84,7 @@ class History {
   // Call when a member of the generation has failed before the generation ran, and would fail in
   // every generation of this job.
   void OnCannotBegin(uint64_t generation) { cannot_begin_.insert(generation); }
-  // Call when the disk fails. From now on members may find damage, which no restart cures, either.
+  // Call when the disk fails. From now on members may find damage, and no restart cures that.
   void OnDiskFailure() { disk_fails_ = true; }
   // Call after a loss of power. Folders that were removed may exist again.
   void OnPowerLoss() { power_was_lost_ = true; }

@@ -129,7 +129,8 @@ void Life::MakeCoordinator() {
   options.unix_ms = [this] { return loop_->NowUs() / 1000; };
   options.warn = [](const std::string&) {};
   coordinator_ = std::make_unique<CoordinatorEngine>(*std::move(claimed_), options);
-  // The watch is put before the plant, so that it sees what members are told, true or not.
+  // Calls pass the watch before they reach the planted fault, so the watch sees the answers that
+  // members get, true or not.
   rpc::Handler* handler = crew_.Keep(std::make_unique<CoordinatorWatch>(
       planting_.BeforeCoordinator(coordinator_.get(), job_.run_dir(), coordinator_disk_.get()),
       crew_.coordinator(), surroundings_.told));
@@ -168,8 +169,8 @@ void Life::ServePs(int i) {
   SimProcess* process = crew_.SeatOf(EMBEDDING_PS, i).process;
   rpc::Handler* handler =
       planting_.BeforePs(i, pss_[i].get(), crew_.SeatOf(EMBEDDING_PS, i).disk.get());
-  // The watch is put before the plant, so that it sees what workers are told, and not what a
-  // planted fault does.
+  // Calls pass the watch before they reach the planted fault. So the watch sees the answers that
+  // workers get, and not what the fault changes behind it.
   if (!shape_.ordered) {
     handler = crew_.Keep(
         std::make_unique<UpdateWatch>(handler, [this, i](uint32_t rank, uint64_t number) {
@@ -200,8 +201,8 @@ void Life::MakeWorker(int i) {
   auto engine = EmbeddingWorkerEngine::Create(planting_.JobOf(EMBEDDING_WORKER, job_), options);
   CHECK_OK(engine.status());
   workers_[i] = *std::move(engine);
-  // The watch is put before the plant, which may make calls of its own. So the watch counts only
-  // the calls that come to the worker.
+  // Calls pass the watch before they reach the planted fault, which may make calls of its own. So
+  // the watch counts only the calls that come to the worker.
   rpc::Handler* handler = crew_.Keep(std::make_unique<PutBatchWatch>(
       planting_.BeforeWorker(workers_[i].get()), crew_.envelope(), &last_epochs_));
   crew_.Serve(surroundings_.addresses->workers[i], process, rpc::kEmbeddingWorkerMethods, handler);

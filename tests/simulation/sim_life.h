@@ -11,8 +11,8 @@
 //     joined       all members are ready: embedding workers listen (MakeWorker), loaders and ranks
 //                  begin (MakeRank)
 // Each role listens at the address of its index, which all lives share, and every channel belongs
-// to a process. The checks take the History's state of the life's cut as the state that the life
-// begins with.
+// to a process. The checks assume that the life begins with the state that the History has for the
+// life's cut.
 //
 // How it ends. Call Kill or StandStill of any of its processes(), at any event; nothing else is
 // needed. If a member fails or exits, its process dies; before Doom is called, that is also a
@@ -67,7 +67,7 @@ class Life {
     std::function<void()> cannot_begin;         // a rank finds that it cannot run its job
     std::function<void(std::string)> violated;  // called for each broken promise
   };
-  // The coordinator's process with its disk; it has claimed `claimed`.
+  // The coordinator's process with its disk. The process has claimed the generation `claimed`.
   struct Start {
     int number = 1;  // of this life
     WorldShape shape;

@@ -1,5 +1,5 @@
-// A data loader of a life. It has its list of files fixed by the coordinator, and then runs its
-// engine over them. The files are real.
+// A data loader of a life. The coordinator fixes its list of files; then it runs its engine over
+// them. The files are real.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -23,8 +23,9 @@ namespace satrap::simulation {
 
 class SimLoader {
  public:
-  // The loader is member DATA_LOADER `index` of `crew`, which must have been added. Nothing is
-  // owned. Everything must outlive the loader, and the loader must outlive the loop's tasks.
+  // The loader is the member DATA_LOADER `index` of `crew`. REQUIRES: this member has been added to
+  // `crew`. Nothing is owned. Everything must outlive the loader, and the loader must outlive the
+  // loop's tasks.
   SimLoader(int index, const JobConfig& job, SimCrew* crew, Planting* planting, SimLoop* loop);
 
   // Call when the loader has registered: lists its files, asks the coordinator to fix the list, and

@@ -2,7 +2,8 @@
 // do. Now and then it pins the newest cut, holds the pin for some events, and then reads the cut.
 // However many cuts are committed meanwhile, the pinned cut must still exist and be whole.
 //
-// It draws from a random stream of its own, and affects the world only by holding its lock.
+// It draws from a random stream of its own. It affects the world only by holding the lock of its
+// pin.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 

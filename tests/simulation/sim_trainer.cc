@@ -86,7 +86,8 @@ class SimTraining::Trainer final : public StepTrainer {
   }
 
  private:
-  // A dead rank runs no further task, but it may die in the middle of its own code.
+  // A dead rank runs no further task. But if it dies in the middle of its own code, that code runs
+  // on.
   SimProcess* process() const { return training_->ranks_[rank_]; }
   void Violated(const char* what) const {
     training_->surroundings_.violated(absl::StrCat("rank ", rank_, " ", what));
@@ -262,8 +263,8 @@ void SimTraining::FinishStep() {
       result.dense_squares = DenseSquares(shape_, static_cast<uint64_t>(step.step));
     }
     if (counts && joiners[rank].part != nullptr) {
-      // No gradient of a step that is not finite may reach a table, whether or not the trainer
-      // returns gradients. It does so in half of these steps.
+      // If a step is not finite, none of its gradients may reach a table, whether or not the
+      // trainer returns gradients. In half of these steps it returns them.
       const bool gives = finite || counted_steps_ % 2 == 0;
       const uint64_t push = tables_.CountPush(rank, parts[rank], finite);
       if (gives) {

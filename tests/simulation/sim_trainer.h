@@ -38,8 +38,8 @@ class SimTraining {
     // Rank 0 loads a cut into the tables of all PSs.
     std::function<void(const std::string& cut, std::function<void(absl::Status)> done)> restore;
   };
-  // How often each sample was seen: was in a part of a step, counted or not, or was scored. The key
-  // is (stream, epoch or pass).
+  // How often each sample was seen. It is seen when a part of a step has it, whether or not the
+  // step counts, and when it is scored. The key is (stream, epoch or pass).
   using Seen = std::map<std::pair<int, uint32_t>, std::map<uint64_t, int>>;
   // The state that a cut must hold, known without asking any engine. A life that begins from a cut
   // begins with the cut's state, so the checks at the end cover all lives.
@@ -86,7 +86,7 @@ class SimTraining {
   // updates_due() is 0
   State state() const;
   size_t updates_due() const { return tables_.updates_due(); }  // that a PS must still apply
-  // Whether another model than the last one was loaded for the test.
+  // Whether a model other than the last one was loaded for the test.
   bool restored() const { return restored_; }
 
  private:

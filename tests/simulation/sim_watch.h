@@ -59,7 +59,7 @@ class UpdateWatch final : public rpc::Handler {
 class CoordinatorWatch final : public rpc::Handler {
  public:
   struct Events {
-    // Called when others may rely on the log from now on: `cut` is committed or, if `cut` is empty,
+    // Called when others may begin to rely on the log: `cut` is committed or, if `cut` is empty,
     // the run has finished.
     std::function<void(const std::string& cut)> acknowledged;
     std::function<void(const std::string& cut)> abandoned;  // it is not in the log

@@ -364,7 +364,7 @@ class World {
         return;
       case LifeEnd::kOtherLauncher:
         end_->all_at_once = false;
-        // There may be two complete generations beside each other, as after a network was divided.
+        // Two complete generations may run at the same time, as when a network has been divided.
         end_->nobody_dies = end.seed % 4 != 0;
         return EndLife(/*resume=*/false);
       case LifeEnd::kFailedWrite:
@@ -398,8 +398,8 @@ class World {
       case Exit::kDone:
         return history_.finished() ? EndLife(false) : EndLife(/*resume=*/true);  // it has stopped
       case Exit::kStartAgain:
-        // Later lives meet messages and processes of earlier lives, which may end them. The first
-        // life meets only faults of the network, and these must never end a generation.
+        // Messages and processes of earlier lives may end a later life. The first life meets only
+        // faults of the network, and these must never end a generation.
         if (!is_excused_ && CanBegin(job_) && lives_.size() == 1 && deaths_.kill_points.empty()) {
           Violate(absl::StrCat("life 1 is over without a cause: ", exited.why));
         }
@@ -446,7 +446,8 @@ class World {
     result_.stopped_early = life().results()[0].stopped_early();
     result_.stopped_by_wish = training.stop_step().has_value();
     result_.restored = training.restored();
-    // This counts over all lives, because a life begins with the samples that its cut has seen.
+    // Counts the samples of all lives, because a life begins with the samples that its cut has
+    // seen.
     for (const auto& [pass, seen] : training.seen()) {
       if (pass.first != TRAIN_STREAM) continue;
       for (const auto& [id, times] : seen) result_.trained_samples += times;

@@ -1,6 +1,7 @@
-// A world: the real engines of all roles, and loaders that read real files, in one thread, with a
-// network whose faults follow from the seed, drawn samples and a simulated dense network. It runs
-// until every rank has finished, and reports every promise that was broken.
+// A world has the real engines of all roles, loaders that read real files, drawn samples, a
+// simulated dense network, and a communication network whose faults follow from the seed. All of it
+// runs in one thread, until every rank has finished. The world reports every promise that was
+// broken.
 //
 // Deaths. With a DeathPlan a process dies at a drawn event, which ends the life of all roles
 // (sim_life.h). The other processes die at once, later, or never, and may be suspended in between,

@@ -14,8 +14,8 @@
 namespace satrap::simulation {
 namespace {
 
-// If a CHECK ends the test, the seed is not printed. Then run `simulate` over the same seeds, which
-// names it.
+// If a CHECK ends the test, the seed is not printed. Then run `simulate` over the same seeds,
+// because it names the seed.
 void ExpectAsPromised(uint64_t first_seed, uint64_t last_seed, bool with_deaths = false) {
   for (uint64_t seed = first_seed; seed <= last_seed; ++seed) {
     const WorldShape shape = WorldShape::Draw(seed);

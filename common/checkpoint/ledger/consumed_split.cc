@@ -385,7 +385,7 @@ absl::Status ConsumedSplit::ReadBlock(const BlockLedger& state) {
     return absl::DataLossError("has a block without ranges or with half a range");
   }
   if (state.lines_size() != 0 && state.lines_size() != places) {
-    return absl::DataLossError("has lines for some of its slots");
+    return absl::DataLossError("has a number of lines that differs from that of its positions");
   }
   ProvenanceRange range;
   range.set_block(state.block());
@@ -438,8 +438,9 @@ absl::Status ConsumedSplit::CheckRows() const {
 
 absl::StatusOr<ConsumedSplit> ConsumedSplit::FromState(const SplitLedger& state) {
   ConsumedSplit split;
-  // Distinguishes a topic partition from a file even if only whole blocks are left: a partition's
-  // blocks with records have a last message, and every whole block of a file has a record.
+  // Distinguishes a topic partition from a file even if only whole blocks are left. Then a
+  // partition either has a last message, because a block with records has one, or it has no
+  // records; but every whole block of a file has a record.
   split.is_topic_ = state.has_first_offset() || state.has_last_offset() ||
                     (state.blocks_size() > 0 && state.blocks(0).has_block_end()) ||
                     (state.rows() == 0 && state.done_blocks_size() > 0);

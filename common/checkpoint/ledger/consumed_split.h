@@ -27,8 +27,8 @@ namespace satrap {
 
 class ConsumedSplit {
  public:
-  // Records [from, to) of a block's permuted order. For a partition, from line from_line of slot
-  // `from` to before line to_line of slot `to`.
+  // Records [from, to) of a block's permuted order. For a partition, the range begins at line
+  // from_line of slot `from` and ends before line to_line of slot `to`.
   struct Range {
     uint32_t from;
     uint32_t to;
@@ -57,8 +57,8 @@ class ConsumedSplit {
   std::string Refusal(const ProvenanceRange& range) const;
   // REQUIRES: Refusal(range).empty()
   void Add(const ProvenanceRange& range);
-  // Adds everything that `other` holds. If it cannot, returns the reason, and this object is
-  // useless.
+  // Adds everything that `other` holds. If that is impossible, returns the reason; this object must
+  // then no longer be used.
   std::string Merge(const ConsumedSplit& other);
 
   // Whether all records (of a partition, all offsets) and the end of the split are consumed.

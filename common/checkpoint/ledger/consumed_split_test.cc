@@ -32,8 +32,8 @@ ProvenanceRange EndAfter(uint64_t rows) {
   range.set_split_rows(rows);
   return range;
 }
-// A range of the block with offsets [block, end): its places from `from` to before `to`, each a
-// slot and a line.
+// A range of the block with offsets [block, end). It begins at the place `from` and ends before the
+// place `to`. A place is a pair of a slot and a line.
 ProvenanceRange Messages(uint64_t block, uint64_t end, std::pair<uint32_t, uint32_t> from,
                          std::pair<uint32_t, uint32_t> to) {
   ProvenanceRange range;
@@ -222,7 +222,7 @@ TEST(ConsumedSplit, AStateThatContradictsItselfIsDamage) {
   EXPECT_THAT(ReadError(state), HasSubstr("a block without ranges or with half a range"));
   state = good;
   state.mutable_blocks(0)->add_lines(1);
-  EXPECT_THAT(ReadError(state), HasSubstr("lines for some of its slots"));
+  EXPECT_THAT(ReadError(state), HasSubstr("a number of lines that differs"));
   state = good;
   state.mutable_blocks(0)->add_from_to(3);
   state.mutable_blocks(0)->add_from_to(5);

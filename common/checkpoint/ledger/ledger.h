@@ -61,8 +61,8 @@ class Ledger {
   // if the range is not within its block, if it contradicts what the ledger knows of the block or
   // the split, or if the epoch is closed.
   absl::Status Add(uint32_t epoch, const ProvenanceRange& range);
-  // Adds everything that `other` holds. Fails with INTERNAL where Add would; the ledger is then
-  // useless.
+  // Adds everything that `other` holds. Fails with INTERNAL where Add would; the ledger must then
+  // no longer be used.
   absl::Status Merge(const Ledger& other);
   // The error that Add(epoch, range) would return. Changes nothing. For a caller that has read the
   // records itself, and so can name their file in its own error.
@@ -74,9 +74,9 @@ class Ledger {
   bool IsSplitDone(uint32_t epoch, uint32_t split) const;
   // Whether the range that ends the split is consumed.
   bool IsSplitEndConsumed(uint32_t epoch, uint32_t split) const;
-  // Whether the first record or slot, in the permuted order, of the block that holds `block` is
-  // consumed. The block's counts of bad records and empty lines are consumed with it. For a
-  // partition, `block` may be any offset.
+  // Whether the block that holds `block` is begun: whether the first record or slot of its permuted
+  // order is consumed. The block's counts of bad records and empty lines are consumed with that
+  // record or slot. For a partition, `block` may be any offset.
   bool IsBlockBegun(uint32_t epoch, uint32_t split, uint64_t block) const;
   // The consumed ranges of a block: ascending, disjoint and not touching. A block that is consumed
   // whole gives one range. REQUIRES: `size` is the block's number of records, or of slots
@@ -90,22 +90,25 @@ class Ledger {
   Totals OfEpoch(uint32_t epoch) const;
   Totals OfAll() const;
 
-  // For topic partitions; offsets are [first, end). Nothing is known of a split that is done.
-  // OpenBlocks returns the blocks that are consumed in part, ascending.
+  // This function and the next three are for topic partitions. Offsets are intervals [first, end).
+  // Nothing is known of a split that is done.
+  //
+  // OpenBlocks returns the blocks of which only a part is consumed, ascending.
   std::vector<OpenBlock> OpenBlocks(uint32_t epoch, uint32_t split) const;
-  // The offsets from `from` on that whole blocks cover: ascending, not touching.
+  // The intervals of offsets, from `from` on, that are covered by whole blocks: ascending, not
+  // touching.
   std::vector<OpenBlock> DoneBlocks(uint32_t epoch, uint32_t split, uint64_t from) const;
-  // The first offset from `start` on that no whole block covers: reading begins there, and a
-  // consumer group commits it. REQUIRES: the split is not done
+  // The first offset, at or after `start`, that is not covered by a whole block. Reading begins at
+  // this offset, and a consumer group commits it. REQUIRES: the split is not done
   uint64_t ContiguousEnd(uint32_t epoch, uint32_t split, uint64_t start) const;
   // The last message of the highest whole block that has one.
   absl::optional<LastMessage> LastMessageOf(uint32_t epoch, uint32_t split) const;
 
   // Counts the stretches of consumed records that follow unconsumed records of the same split, in
   // all splits that are not done. The size of a ledger depends on this number. Ranges and whole
-  // blocks that touch form one stretch. The first stretch of a split is taken as its contiguous
-  // beginning and is not counted. So the result is never more than the number of open blocks and
-  // parts in flight.
+  // blocks that touch form one stretch. A split's first stretch is not counted, because it is taken
+  // as the split's contiguous beginning. So the result is never more than the number of open blocks
+  // and parts in flight.
   size_t PiecesBehind() const;
 
  private:

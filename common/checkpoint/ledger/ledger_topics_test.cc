@@ -71,7 +71,7 @@ void AddAll(const std::vector<ProvenanceRange>& ranges, Ledger* ledger) {
 }
 
 // A partition from offset `start` on, in blocks of 1 to 6 offsets. Each offset has up to two lines.
-// Its blocks are cut into ranges at records.
+// The blocks are divided into ranges, which begin and end at records.
 struct Partition {
   static constexpr uint32_t kLines = 3;  // places of a slot: its lines, and the place after them
 

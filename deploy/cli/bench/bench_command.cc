@@ -66,7 +66,8 @@ std::vector<std::string> SetsOf(const DeepFmFlags& options) {
     sets.push_back("data.criteo_tsv=");
     sets.push_back(absl::StrCat("data.kafka.brokers=", options.brokers));
     sets.push_back(absl::StrCat("data.kafka.topics=", options.from_topic));
-    // End each epoch at what the topic holds at the start, so that it can be repeated like a file.
+    // Let an epoch consist of what the topic holds at the start, so that the next epoch can read
+    // the same messages again, as from a file.
     sets.push_back("data.kafka.end.at=AT_START");
     sets.push_back("epochs=1000000");
   }

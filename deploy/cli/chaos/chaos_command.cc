@@ -37,7 +37,7 @@
 namespace satrap {
 namespace {
 
-// How long the next generation may take to run after a long stop.
+// After a long stop, the next generation must be running within this time.
 constexpr double kRestartSeconds = 60;
 
 // On a terminal the progress line is still open, so end it first.
@@ -78,7 +78,7 @@ class Chaos {
   void Begin(const StatusAnswer& status, Launcher* launcher) {
     const ChaosEvent& event = events_[next_];
     const bool is_kill = event.stop_seconds == 0;
-    // Fails if the process has just ended by itself; then the event is tried again later.
+    // Signal fails if the process has just ended by itself; the event is then tried again later.
     if (!launcher->Signal(event.role, event.index, is_kill ? SIGKILL : SIGSTOP).ok()) return;
     ++next_;
     fprintf(stderr, "%ssatrap: chaos: at %.0f %%, in generation %llu: %s\n", LineEnd(),

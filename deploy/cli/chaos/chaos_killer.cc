@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The interval at which it polls for processes and cuts.
+// The interval at which the killer looks for processes and cuts.
 constexpr int64_t kPollMs = 20;
 
 std::string LogName(const ChaosEvent& event) {

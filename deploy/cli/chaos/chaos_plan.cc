@@ -25,7 +25,8 @@ void DrawProcess(const JobConfig& job, size_t first_role, std::mt19937_64* rando
 }  // namespace
 
 std::vector<ChaosEvent> PlanChaos(const JobConfig& job, int kills, uint64_t seed) {
-  // The standard specifies this generator's numbers exactly, but not those of its distributions.
+  // The standard specifies the numbers of this generator exactly, but not those of the standard
+  // library's distributions.
   std::mt19937_64 random(seed);
   std::vector<ChaosEvent> events(static_cast<size_t>(kills) + 2);
   events[0].stop_seconds = kShortStopSeconds;

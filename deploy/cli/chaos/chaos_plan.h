@@ -31,9 +31,9 @@ inline constexpr double kShortStopSeconds = 5;
 inline constexpr double kLongStopSeconds = 20;
 
 // Plans `kills` kills, one short stop and one long stop, at ascending fractions below 0.9. `seed`
-// decides their order and their processes. A kill may affect every process of the job, and the
-// coordinator is as likely as any other role; a stop never affects the coordinator. Equal arguments
-// give equal events.
+// decides their order and their processes. A kill may hit any process of the job, and is as likely
+// to hit the coordinator as any other role; a stop never hits the coordinator. Equal arguments give
+// equal events.
 std::vector<ChaosEvent> PlanChaos(const JobConfig& job, int kills, uint64_t seed);
 
 // Plans `kills` kills. Their waits have an exponential distribution with mean `every_seconds`, so

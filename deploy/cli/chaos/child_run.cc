@@ -73,15 +73,16 @@ absl::Status RunInChild(absl::string_view name, absl::FunctionRef<int()> body) {
   }
   pollfd waited[] = {{ended, POLLIN, 0}, {signals.fd(), POLLIN, 0}};
   while (waited[0].revents == 0) {
-    // Call Take each tick even if no signal has come: it counts a signal as a second request, not
-    // as a repeat of the first, only if an earlier call found none waiting (stop_signals.h).
+    // Call Take in each tick, even if no signal has come. Take counts a signal as a repeat of the
+    // first one, and not as a second request, unless an earlier call found no signal waiting
+    // (stop_signals.h).
     poll(waited, 2, kTickMs);
     while (const int signal = signals.Take()) kill(child, signal);
   }
   close(ended);
   if (!Reap(child, &status)) return FileError("learn the end of", name);
-  // Also take a signal that has come since the child ended: this command would do more work, but
-  // must stop.
+  // A signal may have come since the child ended. Take it, too, because this command would
+  // otherwise do more work although it must stop.
   signals.Take();
   if (signals.first() != 0) {
     const char* const signal = strsignal(signals.first());

@@ -176,7 +176,7 @@ absl::StatusOr<std::string> CheckTally(const std::string& run_dir) {
   if (wrong > 0 || counts.strange_rows > 0) {
     return absl::DataLossError(absl::StrCat(
         wrong, " of ", records, " records were not trained ", times, " times, and ",
-        counts.strange_rows, " rows are of no record\n  ", absl::StrJoin(told, "\n  ")));
+        counts.strange_rows, " rows belong to no record\n  ", absl::StrJoin(told, "\n  ")));
   }
   return absl::StrCat("table '", kTallyTable, "' proves that each of ",
                       CountText(static_cast<uint64_t>(records)), " records was trained ", times,

@@ -116,7 +116,7 @@ TEST_F(KafkaDemoBrokerTest, WhatTheBrokersScriptHasStartedEndsWithIt) {
     ASSERT_GT(pid, 0);
     EXPECT_EQ(kill(pid, 0), 0);
   }
-  // Its new parent process must reap it first.
+  // The process is gone only when its new parent has reaped it.
   const int64_t deadline_ms = MonotonicMs() + 10000;
   while (!IsGone(pid) && MonotonicMs() < deadline_ms) poll(nullptr, 0, 5);
   EXPECT_TRUE(IsGone(pid));

@@ -296,7 +296,7 @@ absl::StatusOr<std::string> FindCutFolder(const std::string& typed) {
   return absl::NotFoundError(
       absl::StrCat("no cut in ", typed,
                    ": a cut is a folder with a manifest, RUN/checkpoints/"
-                   "NAME; `satrap checkpoint list RUN` lists those of a run"));
+                   "NAME; `satrap checkpoint list RUN` lists the cuts of a run"));
 }
 
 }  // namespace satrap

@@ -29,11 +29,12 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
 std::string DescribeCut(const std::string& folder, const CheckpointManifest& manifest,
                         const JobConfig* job);
 
-// Reads every file that the manifest of the cut in `folder` names, and pins the cut meanwhile.
-// Returns a line with the number of files and bytes. NOT_FOUND if there is no manifest, or the cut
-// disappears meanwhile. DATA_LOSS with a line for each file that is missing or does not have the
-// size and checksum with which it was written. If `log` is given and commits another cut under the
-// folder's name, this has a line, too. FAILED_PRECONDITION if the log commits no cut of that name.
+// Reads every file that the manifest of the cut in `folder` names. The cut is pinned during that
+// time. Returns a line with the number of files and bytes. NOT_FOUND if there is no manifest, or if
+// the cut disappears meanwhile. DATA_LOSS with a line for each file that is missing or does not
+// have the size and checksum with which it was written. If `log` is given and commits another cut
+// under the folder's name, this has a line, too. FAILED_PRECONDITION if the log commits no cut of
+// that name.
 absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* file_system,
                                       const RunLog* log = nullptr);
 

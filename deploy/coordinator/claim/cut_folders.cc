@@ -44,7 +44,7 @@ std::set<std::string> CommittedCuts(const RunLog& log) {
 absl::StatusOr<CutEntry> CutFolders::Check(const std::string& name) const {
   const absl::optional<CutId> id = ParseCutName(name);
   if (!id.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat("cut: '", name, "' is no name of a cut"));
+    return absl::InvalidArgumentError(absl::StrCat("cut: '", name, "' is not the name of a cut"));
   }
   const std::string folder = absl::StrCat(Dir(), "/", name);
   const absl::Status another_generation = absl::FailedPreconditionError(absl::StrCat(
@@ -107,8 +107,9 @@ absl::Status CutFolders::RemoveCut(const std::string& name) {
   ASSIGN_OR_RETURN(std::unique_ptr<FileLock> nobody_reads, LockToRemoveCut(folder, file_system_));
   // Remove the manifest first: a folder that is only partly removed must not look like a whole cut.
   RETURN_IF_ERROR(file_system_->Remove(folder + "/manifest"));
-  // Without its manifest nobody can pin the cut any more, so the lock is no longer needed. Release
-  // it now: on NFS an open file keeps a name in its folder, and the folder could not be removed.
+  // Without its manifest nobody can pin the cut any more, so the lock on the manifest is no longer
+  // needed. Release it now: on NFS a file that is open keeps a name in its folder, so the folder
+  // could not be removed.
   nobody_reads.reset();
   return file_system_->Remove(folder);
 }
@@ -134,8 +135,8 @@ absl::Status CutFolders::RemoveOld(const RunLog& log, int keep,
     if (!entry->has_cut() || newest >= std::max(keep, 1)) continue;
     kept.insert(entry->cut().cut());
     ++newest;
-    // Also keep the best cut that this cut records: a run that continues from here needs it for its
-    // test pass.
+    // Also keep the best cut that this cut records: a run that continues from this cut needs the
+    // best one for its test pass.
     const absl::StatusOr<std::string> best = BestOf(entry->cut().cut());
     if (absl::IsNotFound(best.status())) continue;  // no run can continue from it any more
     // If the cut cannot be read now, it is not known which best cut it needs, so remove nothing.

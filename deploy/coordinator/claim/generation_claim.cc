@@ -49,14 +49,15 @@ absl::Status AppendDropped(const ClaimRequest& request, RunLog* log) {
 }
 
 absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
-  // The limit does not apply after a changed job was dropped: the earlier job may still run.
+  // The limit of restarts does not apply after a changed job was dropped, because the earlier job
+  // may still run.
   if (log.has_left() || DroppedChange(log.entries()) != nullptr ||
       log.restarts_without_cut() < job.max_restarts()) {
     return absl::OkStatus();
   }
   std::string message = absl::StrCat(
       "the run has restarted ", Counted(static_cast<uint64_t>(job.max_restarts()), "time"),
-      " without a cut between, and may not restart more often (max_restarts)");
+      " without a cut in between, and may not restart more often (max_restarts)");
   const std::string causes = RecentCauses(log);
   if (!causes.empty()) absl::StrAppend(&message, ": ", causes);
   return absl::FailedPreconditionError(

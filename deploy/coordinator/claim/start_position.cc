@@ -33,10 +33,11 @@ absl::Status CheckNotPassed(const JobConfig& before, const JobConfig& job,
   const uint32_t in_vain = position.validations_without_best();
   if (job.evaluation().patience() != before.evaluation().patience() && patience > 0 &&
       patience < in_vain) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "evaluation.patience: must be at least ", in_vain,
-        ", the validations without a new best in the cut that the run goes on from, or 0 (no ",
-        "limit), got ", patience));
+    return absl::InvalidArgumentError(absl::StrCat("evaluation.patience: must be at least ",
+                                                   in_vain,
+                                                   ", the number of validations since the best one "
+                                                   "in the cut that the run goes on from, or 0 ",
+                                                   "(no limit), got ", patience));
   }
   return absl::OkStatus();
 }

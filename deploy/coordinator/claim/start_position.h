@@ -27,10 +27,10 @@ std::string WhyTrainingIsOver(const JobConfig& job, const RunPosition& position)
 void ContinueTraining(const JobConfig& job_of_cut, const JobConfig& job, RunPosition* position);
 
 // If `job` judges validations by another metric or task than `job_of_cut`, their values cannot be
-// compared. Then removes from `position` the best validation and the counts of patience and
-// plateau, but keeps the learning rates that reductions have set. After that acts as
-// ContinueTraining. Returns what has happened, for the log; empty if nothing. If training stays
-// over, its best validation stays, because nothing will be compared with it.
+// compared. In this case removes from `position` the best validation and the counts of patience and
+// plateau, but keeps the learning rates that reductions have set. After that does the same as
+// ContinueTraining. If training is still over then, keeps the best validation, because nothing will
+// be compared with it. Returns what has happened, for the log; empty if nothing.
 std::string BeginFrom(const JobConfig& job_of_cut, const JobConfig& job, RunPosition* position);
 
 // Checks whether a run may be resumed with `job` instead of `before`, from `ledger` and from

@@ -21,12 +21,12 @@
 
 namespace satrap {
 
-// The list of the run in job.run_dir(). If the generation begins from a cut, this is the list in
-// the folder whose order fingerprint, together with `topics`, equals that of the cut, `cut_order`.
-// Without a cut, or if no list has that fingerprint, it is `proposed` if the folder has that list,
-// and otherwise the first list by name. If the folder has no list, writes `proposed`, which is
-// durable when this returns. `writer` is random and names the draft. DATA_LOSS, naming the file,
-// for a damaged list.
+// The list of the run in job.run_dir(). If the generation begins from a cut, this is the one of the
+// folder's lists whose order fingerprint, computed with `topics`, equals `cut_order`, which is that
+// of the cut. Without a cut, or if no list has that fingerprint, it is `proposed` if the folder has
+// that list, and otherwise the first list by name. If the folder has no list, writes `proposed`,
+// which is durable when this returns. `writer` is random and names the draft. DATA_LOSS, naming the
+// file, for a damaged list.
 absl::StatusOr<SplitList> FixSplitList(const JobConfig& job, const SplitList& proposed,
                                        const std::vector<StreamTopics>& topics,
                                        absl::optional<uint64_t> cut_order, uint64_t writer,

@@ -20,7 +20,7 @@ namespace satrap {
 
 class KafkaTopicSource final : public TopicSource {
  public:
-  // Less than 15 s: within that time a run with a wrong address must have ended with its message.
+  // Less than 15 s, because a run with a wrong address must end with its message within 15 s.
   static constexpr absl::Duration kLimit = absl::Seconds(10);
 
   // `limit` bounds each question, and also the connection that precedes the first one.

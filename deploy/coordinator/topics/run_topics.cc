@@ -247,7 +247,7 @@ void RunTopics::CommitOffsets() {
 }
 
 void RunTopics::TakeCommitted(const absl::Status& status) {
-  WarnOnce("the offsets of the consumer group stay behind, which only tools notice: ", status,
+  WarnOnce("the offsets of the consumer group lag behind, which only tools notice: ", status,
            &commit_trouble_);
   MutexLock lock(&mutex_);
   commits_ = false;

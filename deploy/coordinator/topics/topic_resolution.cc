@@ -272,11 +272,11 @@ absl::StatusOr<ResolvedTopics> ResolveTopics(const JobConfig& job, const TopicIn
 absl::Status CheckTopics(const TopicInput& stream, const StreamTopics& known, TopicSource* source) {
   ASSIGN_OR_RETURN(const std::string id, source->ClusterId(stream.config));
   if (id != known.cluster_id()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the run reads topics of the Kafka cluster ", known.cluster_id(), ", and at ",
-                     absl::StrJoin(stream.config.brokers(), ","), " is the cluster ", id,
-                     ", whose offsets mean other messages. Name brokers of the run's cluster in ",
-                     stream.path, ".brokers, or begin a new run"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the run reads topics of the Kafka cluster ", known.cluster_id(), ", but the cluster at ",
+        absl::StrJoin(stream.config.brokers(), ","), " is ", id,
+        ", whose offsets mean other messages. Name brokers of the run's cluster in ", stream.path,
+        ".brokers, or begin a new run"));
   }
   ASSIGN_OR_RETURN(const std::vector<KafkaPartition> partitions, FindPartitions(stream, source));
   std::vector<KafkaPartition> gone;
@@ -287,7 +287,7 @@ absl::Status CheckTopics(const TopicInput& stream, const StreamTopics& known, To
   if (gone.empty()) return CheckDeadLetterTopic(stream, source);
   return absl::FailedPreconditionError(
       absl::StrCat("the run reads ", Names(gone), ", which the Kafka cluster ", id,
-                   " does not have any more, or the login may not read: begin a new run"));
+                   " no longer has, or which the login may not read: begin a new run"));
 }
 
 absl::StatusOr<StreamTopics> FindNewPartitions(const TopicInput& stream, const StreamTopics& known,

@@ -48,10 +48,12 @@ struct ResolvedTopics {
 // clock's: a time in the future has no offset yet. Writers may continue meanwhile: no message that
 // they add is skipped.
 //   OUT_OF_RANGE      a start that has expired, or lies after the partition's end
-//   INVALID_ARGUMENT  a list of offsets without exactly one for each partition; an end before its
-//                     start, or not yet written where reading must not wait; a time in the future;
-//                     fewer partitions of the train stream than lanes (mode SYNC)
-//   NOT_FOUND         the topic for dead letters does not exist; others as TopicSource
+//   INVALID_ARGUMENT  a list of offsets that does not have exactly one for each partition; an end
+//                     before its start; an end after what is written, if reading must not wait;
+//                     a time in the future; fewer partitions of the train stream than lanes
+//                     (mode SYNC)
+//   NOT_FOUND         the topic for dead letters does not exist
+// Other errors are those of TopicSource.
 absl::StatusOr<ResolvedTopics> ResolveTopics(const JobConfig& job, const TopicInput& stream,
                                              int64_t now_ms, TopicSource* source);
 

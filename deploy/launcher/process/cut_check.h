@@ -1,5 +1,5 @@
-// A quick check whether a saved cut still is as it was committed. It reads the manifest and the
-// sizes of the files, not their contents; `satrap checkpoint verify` reads everything.
+// Quickly checks whether a saved cut is still as it was when it was committed. Reads the manifest
+// and the sizes of the files, but not their contents; `satrap checkpoint verify` reads everything.
 //
 // Thread-safe: functions of their arguments and of the files.
 

@@ -82,8 +82,8 @@ absl::Status Generation::StartOne(const JobConfig& job, Role role, int index, ui
   const std::string log_path = folder_->LogPath(file_name);
   // Ignore an error: starting the process opens the log, too, and reports it.
   std::ofstream(log_path, std::ios::app) << kGenerationLine << number << " ----\n";
-  // Remove the ending of the previous process. This process may be killed and leave none, and then
-  // the old ending would be mistaken for its own.
+  // Remove the Ending that the previous process has left. If the new process is killed, it may
+  // leave none, and then the old Ending would be mistaken for that of the new process.
   std::error_code error;
   std::filesystem::remove(ending_path, error);
   ASSIGN_OR_RETURN(const pid_t pid, starter_->Start(args, log_path));

@@ -51,9 +51,9 @@ class Generation {
   // runs
   absl::Status Start(const JobConfig& job, uint64_t number,
                      const std::vector<std::string>& coordinator_flags);
-  // Records which processes have ended. Every few seconds also starts to cut logs that have become
-  // too long (log_cutter.h), without waiting for that. If the starter was lost, and with it all
-  // processes, replaces the starter: errors are those of ProcessStarter::Replace.
+  // Records which processes have ended. Every few seconds it also begins to shorten logs that have
+  // become too long (log_cutter.h), and does not wait until that is done. If the starter was lost,
+  // and with it all processes, replaces the starter: errors are those of ProcessStarter::Replace.
   absl::Status Reap();
   // Waits until each process except the coordinator has ended, or the time is over.
   absl::Status WaitForRoles(int64_t timeout_ms);

@@ -22,8 +22,8 @@ absl::optional<Ending> LeftBy(const RoleProcess& process) {
   return ReadEnding(process.ending_path);
 }
 
-// The failure of another process because of which a role has ended, as its ending says; nullopt if
-// there is none.
+// If the role's ending says that the role ended because another process had failed, returns the
+// failure of that process; otherwise nullopt.
 absl::optional<Ending> HeardBy(const RoleProcess& process) {
   if (process.role == COORDINATOR) return absl::nullopt;
   absl::optional<Ending> left = LeftBy(process);
@@ -72,7 +72,8 @@ Cause ToldCause(const Generation& generation, const Ending& ending, int64_t over
   const bool is_told = told != processes.end();
   if (first != nullptr && first->ended_ms <= over_ms && !(is_told && first == &*told)) {
     const bool before = !is_told || !told->ended || first->ended_ms < told->ended_ms;
-    // A process with exit code 0 before the run is over has not ended because of another failure.
+    // A process that exits with code 0 before the run is over has not ended because of another
+    // failure.
     if (before || first->ended_well()) return CauseOf(*first);
   }
   if (!is_told) {
@@ -131,8 +132,9 @@ Cause FindCause(const Generation& generation, const CoordinatorView& view) {
     return ToldCause(generation, view.status.ending(), view.over_ms, first);
   }
   if (coordinator.exited_with(kExitFailed)) return CauseOf(coordinator);
-  // The coordinator may have exited before it could be asked. It has written its ending, which says
-  // the same, and roles may have heard of it, too.
+  // The coordinator may have exited before it could be asked for its status. Then the ending that
+  // it has written says the same as the status would have said, and roles may have heard of that
+  // ending, too.
   if (const absl::optional<Ending> left = LeftBy(coordinator); left.has_value()) {
     return ToldCause(generation, *left, coordinator.ended_ms, first);
   }
@@ -161,8 +163,8 @@ std::string OutlookText(const std::string& run_dir, const RunProgress& before,
   if (!newest.ok() || newest->generation == 0 || newest->result.has_value()) return "";
   const std::string how = ResumeText(run_dir, *newest, ShownPath(run_dir));
   if (end.saved) return absl::StrCat(kNoWorkIsLost, "; ", how);
-  // A generation that did not begin has no work to lose. The loss of the generation before it was
-  // reported at that generation's restart.
+  // A generation that did not begin has no work to lose. What the previous generation has lost was
+  // reported when the launcher restarted after that generation.
   const bool claimed = newest->generation > before.generation;
   if (!end.has_run && status.train().step() == 0 && (end.has_answered || !claimed)) return how;
   if (LosesNoWork(*newest, status)) return absl::StrCat(kNoWorkIsLost, "; ", how);
@@ -170,8 +172,8 @@ std::string OutlookText(const std::string& run_dir, const RunProgress& before,
 }
 
 bool IsSavedAtStop(const RunProgress& newest, uint64_t generation) {
-  // When the stop was asked for, a change of size may have been under way: its cut saves all work,
-  // and nothing is trained after that.
+  // If a change of size was under way when the stop was asked for, the cut of that change has saved
+  // all work, and nothing was trained after the cut.
   if (newest.began == BEGAN_SCALE_ANNOUNCED) return true;
   // Otherwise, the last cut may have been committed before a process died and nobody could report
   // it.
@@ -179,7 +181,7 @@ bool IsSavedAtStop(const RunProgress& newest, uint64_t generation) {
          (newest.cut->leave() || newest.cut->last());
 }
 
-// Write each flag on one line, because people see it in lists of processes.
+// Write each flag on one line, because people see flags in lists of processes.
 void AddFlagsOf(const Ending& ending, std::vector<std::string>* flags) {
   Ending without_text = ending;
   without_text.clear_text();

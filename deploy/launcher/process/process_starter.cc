@@ -176,7 +176,8 @@ absl::Status ProcessStarter::Replace(int64_t timeout_ms) {
     poll(nullptr, 0, 10);
   }
   for (const pid_t pid : running_) {
-    // The kernel has killed this process, because its parent ended. Another process reaps it.
+    // The kernel has killed process `pid`, because its parent, the starter, ended. Another process
+    // reaps `pid`.
     const int ended = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
     if (ended < 0 && errno == ESRCH) continue;
     if (ended < 0) return FileError("watch", absl::StrCat("process ", pid));

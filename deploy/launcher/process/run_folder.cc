@@ -261,7 +261,7 @@ absl::Status CheckWritable(const std::string& path) {
     if (access(path.c_str(), W_OK) != 0) return FileError("write", path);
   }
   if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return absl::OkStatus();
-  // The folder must be writable, because a new file in it replaces a regular file.
+  // A regular file is replaced by a new file in the same folder, so the folder must be writable.
   const std::string folder = (fs::path(path).parent_path() / ".").string();
   return access(folder.c_str(), W_OK | X_OK) == 0 ? absl::OkStatus() : FileError("write", path);
 }
@@ -279,8 +279,8 @@ bool WaitUntilReleased(const std::string& run_dir, int64_t timeout_ms) {
 std::string RunnerOf(const std::string& run_dir) {
   const int fd = open((run_dir + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return "";
-  // Use a shared lock, so that two commands that check at the same time do not mistake each other
-  // for the process that runs the run.
+  // Use a shared lock. With an exclusive one, one of two commands that check at the same time would
+  // take the other for the process that runs the run.
   const bool is_run = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   const std::string owner = OwnerIn(fd);
   close(fd);

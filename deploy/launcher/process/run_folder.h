@@ -80,7 +80,7 @@ class RunFolder {
 // Writes a whole file that a user has named. A regular or new file is written as a DurableFile
 // (common/file/durable_file.h). A link, a pipe or a device is not replaced but written to; a file
 // under /dev is not truncated, because /dev/stdout may be a regular file. If a pipe's reader has
-// ended, that is no error, provided that this process ignores SIGPIPE. Errors are those of
+// ended, that is not an error, provided that this process ignores SIGPIPE. Errors are those of
 // FileError (common/file/file_error.h).
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 
@@ -106,7 +106,7 @@ std::string RunnerOf(const std::string& run_dir);
 bool WaitUntilReleased(const std::string& run_dir, int64_t timeout_ms);
 
 // The run folder that `run` names: a path, or the name of a folder under `runs_dir`; if `run` is
-// empty, the newest training there. NOT_FOUND says where the run was searched.
+// empty, the newest training there. NOT_FOUND says where the run was looked for.
 absl::StatusOr<std::string> FindRun(const std::string& run, const std::string& runs_dir);
 
 }  // namespace satrap

@@ -283,7 +283,8 @@ TEST_F(RunFolderTest, ARunnerWithoutANumberIsAnotherProcess) {
   runner.join();
 }
 
-// The lock file cannot be written, as on a full disk. It stays as it is, but the lock is taken.
+// The lock file cannot be written, as on a full disk. The file is left empty, but this process
+// gets the lock.
 TEST_F(RunFolderTest, ALockThatCannotBeWrittenIsTaken) {
   std::ofstream(dir_ + "/lock") << "4711\n";
   const sighandler_t before = std::signal(SIGXFSZ, SIG_IGN);

@@ -15,14 +15,15 @@
 namespace satrap {
 namespace {
 
-// Rank 0's phase once it scores the test stream: nothing is trained any more.
+// The phase of rank 0 from the time when it scores the test stream. Nothing is trained any more in
+// this phase.
 constexpr char kTesting[] = "testing";
 
 std::vector<Restart> RestartsOf(const RunLog& log) {
   std::vector<Restart> restarts;
   for (const RunLogEntry& entry : log.entries()) {
     if (!entry.has_generation() || entry.generation().generation() == 1) continue;
-    // This entry only announces a generation, which has an entry of its own.
+    // This entry only announces the next generation, which has an entry of its own.
     if (entry.generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
     Restart restart;
     restart.set_generation(entry.generation().generation());
@@ -65,8 +66,8 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
     progress.cut->set_cut(start);
     progress.cut_unix_ms = TimeOfCut(log, start);
     const auto manifest = ReadManifest(FolderOfCut(run_dir, start));
-    // Without a manifest only the counts in a message are missing; the roles check the cut when
-    // they load it.
+    // Without a manifest the message only lacks some counts, which is no reason to fail here. If
+    // the cut is damaged, the roles find that when they load it.
     if (manifest.ok()) {
       if (entry == nullptr) progress.cut->set_step(manifest->step());
       progress.cut_samples = manifest->position().samples();
@@ -94,11 +95,14 @@ bool SetEndOfLog(const RunProgress& progress, StatusAnswer* status) {
 absl::StatusOr<std::string> GoBack(const absl::Status& started, const JobConfig& job,
                                    RunProgress* progress) {
   if (!absl::IsFailedPrecondition(started) || !progress->job_before.has_value()) return started;
-  // If a user has just asked for this job, return the error instead: the log does not have the job.
+  // The log does not have this job if a user has just asked for it. Then do not go back, but return
+  // the error.
   if (!JobChangeText(*progress->job, job).empty()) return started;
-  const std::string change = JobChangeText(*progress->job_before, job);
+  DroppedEntry dropped;
+  dropped.set_change(JobChangeText(*progress->job_before, job));
+  dropped.mutable_ended()->set_text(std::string(started.message()));
   progress->job = progress->job_before;
-  return absl::StrCat("the change of the job is dropped: ", change, "\n  ", started.message());
+  return DroppedText(dropped);
 }
 
 std::string DroppedText(const DroppedEntry& dropped) {
@@ -124,7 +128,7 @@ std::string ResumeText(const std::string& run_dir, const RunProgress& progress,
   if (problem.empty()) {
     return absl::StrCat("`satrap resume ", shown_dir, "` goes on from ", BeginningText(progress));
   }
-  // Do not suggest to continue from this cut, which would lead to the same error again.
+  // Do not suggest continuing from this cut, because that would lead to the same error again.
   return absl::StrCat("the newest cut, ", progress.cut->cut(), ", is ", problem,
                       "\n  restore it, or go on from another cut with `satrap resume ", shown_dir,
                       " --from CUT`; `satrap checkpoint list ", shown_dir, "` lists them");

@@ -67,7 +67,7 @@ std::string ResumeText(const std::string& run_dir, const RunProgress& progress,
 
 inline constexpr char kNoWorkIsLost[] = "no work is lost";
 
-// Whether no work is lost, as LossText would say: training had ended with the newest cut.
+// Whether training had ended with the newest cut. LossText then says that no work is lost.
 bool LosesNoWork(const RunProgress& progress, const StatusAnswer& status);
 
 // How much work of a generation is lost because it died. `status` is its last status, and

@@ -31,8 +31,8 @@ constexpr char kOwner[] = "/owner";
 // PARENT/satrap-XXXXXX/embedding_worker_1023, with some bytes to spare.
 constexpr size_t kLongestParent = 64;
 
-// Whether `path` is a folder that this program made, by its name, type, mode and user. Then no
-// other user can have written to it.
+// Whether `path` is a folder that this program made, judged by its name, type, mode and user. If it
+// is, no other user can have written to it.
 bool IsSocketFolder(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
   struct stat info;

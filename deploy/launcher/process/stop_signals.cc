@@ -38,7 +38,8 @@ StopSignals::StopSignals(std::function<int64_t()> now_ms) : now_ms_(std::move(no
 }
 
 StopSignals::~StopSignals() {
-  // Drop signals that came while processes were being ended: they asked for the same.
+  // Drop signals that came while processes were being ended: they, too, asked for the end of the
+  // processes.
   while (!leave_unread_ && Read().has_value()) continue;
   close(fd_);
   CHECK(sigprocmask(SIG_SETMASK, &before_, nullptr) == 0);

@@ -38,7 +38,7 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // Returns the next signal that has come and counts; 0 if there is none. Never blocks.
+  // Returns the next signal that has come and that counts; 0 if there is none. Never blocks.
   int Take();
   // Call this if the destructor must not consume unread signals. They then have, as soon as they
   // are unblocked, the effect that they would have had without this object.

@@ -95,8 +95,8 @@ class OperationLaunchTest : public testing::Test {
   Tensor New(int64_t rows, int64_t cols, DType dtype = DType::kF32) {
     return AllocateTensor(backend_.get(), dtype, rows, cols).value();
   }
-  // Runs an operation twice and counts the launches of the second run only, when the device has its
-  // lists already.
+  // Runs an operation twice, but counts only the launches of the second run, because by then the
+  // device has the operation's lists.
   void ExpectLaunches(const std::string& name, int launches, absl::FunctionRef<void()> operation) {
     operation();
     backend_->Sync();

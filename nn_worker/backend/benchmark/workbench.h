@@ -1,8 +1,8 @@
 // Makes the tensors with which one operation of a Backend is measured. They belong to the backend.
 //
-// Values are random in [-1, 1) and the same in every run. They are not zeros, because a card needs
-// less power to multiply zeros and so does it faster. Rows of samples are padded like a network's
-// activations.
+// Values are random in [-1, 1) and the same in every run. They are not zeros, because a card
+// multiplies zeros with less power, and therefore faster. Rows of samples are padded like a
+// network's activations.
 //
 // If memory runs out, a CHECK fails and says how much was requested. Thread-compatible.
 
@@ -24,7 +24,7 @@ class Workbench {
   Backend* backend() const { return backend_; }
   int64_t samples() const { return samples_; }
 
-  // Tensors (samples, cols): the first of the activations' dtype, the second F32.
+  // Tensors (samples, cols). Values() has the dtype of the activations, and F32Values() is F32.
   Tensor Values(int64_t cols) { return Padded(values_, cols); }
   Tensor F32Values(int64_t cols) { return Padded(DType::kF32, cols); }
   // `count` tensors (samples, cols) side by side in one block, like the inputs of a concatenation.
@@ -38,7 +38,7 @@ class Workbench {
   // activations' dtype.
   Tensor Weights(int64_t rows, int64_t cols);
   Tensor Indices(const std::vector<uint32_t>& indices, int64_t rows, int64_t cols);
-  // A StepControl that applies.
+  // The StepControl of a step that applies.
   Tensor Control();
 
  private:

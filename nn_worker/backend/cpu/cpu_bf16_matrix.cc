@@ -99,7 +99,8 @@ struct CpuBf16Matrix::Rep {
   template <typename InnerProduct, typename Matmul>
   Made FirstTaken(const std::string& what, const std::string& shape, InnerProduct inner_product,
                   Matmul matmul);
-  // Why a way is refused; empty if it is not refused.
+  // Tries to make the product by `make`. Returns why this way is refused; empty if it is not
+  // refused.
   template <typename Make>
   std::string Objection(OneDnnWay way, Make make, Made* made, std::string* name);
   std::string MakeInnerProduct(const Tensor& a, const RightFactor& b, const Tensor& c, Made* made);

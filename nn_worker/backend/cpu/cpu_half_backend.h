@@ -9,8 +9,9 @@
 // the bits of a result hold here too. A result that is too large for an F16 becomes infinite, and
 // the count of values that are not finite finds it.
 //
-// Widened products save memory but cost time. Where the CPU has products of BF16, BF16 matrices are
-// multiplied without widening (HalfProducts), also with sums in f32.
+// Widening the factors of products saves memory but costs time. Where the CPU can multiply BF16
+// itself, BF16 matrices are multiplied without widening (HalfProducts); these sums are in f32 as
+// well.
 //
 // Thread-compatible, as every Backend.
 
@@ -29,8 +30,9 @@ namespace satrap {
 enum class HalfProducts {
   kF32,         // widened like all others
   kAvx512Bf16,  // cpu_avx512_bf16.h. REQUIRES: CpuAvx512Bf16::IsSupported()
-  // cpu_bf16_matrix.h. Where oneDNN has no fast way: kAvx512Bf16 if the CPU has it, else kF32.
-  // REQUIRES: CpuBf16Matrix::IsSupported()
+  // By oneDNN (cpu_bf16_matrix.h). A product for which oneDNN has no fast way is made as with
+  // kAvx512Bf16 if the CPU has it, and otherwise as with kF32. REQUIRES:
+  // CpuBf16Matrix::IsSupported()
   kOneDnnBf16,
 };
 // The fastest on this CPU: kOneDnnBf16 with AMX; otherwise kAvx512Bf16, if the CPU has it;

@@ -47,8 +47,8 @@ OneDnnHooks Faked(int refused) {
   return hooks;
 }
 
-// The BF16 products that this CPU has, whether or not they are its fastest, and each way to compute
-// them.
+// A way in which this CPU can compute BF16 products, whether or not it is the fastest. Bf16Ways
+// returns all of them.
 struct Bf16Way {
   HalfProducts products;
   OneDnnHooks hooks;
@@ -347,7 +347,7 @@ TEST(CpuHalfBackendTest, ScattersTheGradientsOfAllSamples) {
   for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(got[i], wanted[i], 1e-3) << i;
 }
 
-// The rows were pooled elsewhere, so sample i has row i. This must hold in every block.
+// The rows were pooled elsewhere, so the row of sample i is row i, in every block.
 TEST(CpuHalfBackendTest, GradientsOfPooledRowsAreTheRowsOfTheirSamples) {
   constexpr int64_t kSamples = 600, kDim = 2;
   const auto backend = NewCpuHalfBackend(2);

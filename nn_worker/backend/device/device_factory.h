@@ -36,11 +36,12 @@ bool ProgramHasCards();
 absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int card);
 
 // Checks that the library that NewDeviceReduction needs is there, before the ranks wait for one
-// another. Errors as CheckNccl (nccl_collective.h).
+// another. Errors are those of CheckNccl (nccl_collective.h).
 absl::Status CheckDeviceReduction();
 
-// Connects this rank's device with those of the other ranks. Errors as NewNcclReduction
-// (nccl_collective.h); UNIMPLEMENTED if this program's kernels are from the host's compiler.
+// Connects this rank's device with those of the other ranks. Errors are those of NewNcclReduction
+// (nccl_collective.h); UNIMPLEMENTED if this program's kernels were compiled by the host's
+// compiler.
 absl::StatusOr<std::unique_ptr<DeviceReduction>> NewDeviceReduction(
     const NcclOptions& options, RendezvousStore* store, absl::FunctionRef<bool()> aborted);
 

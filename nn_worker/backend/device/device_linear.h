@@ -8,8 +8,8 @@
 //   input gradient    asks for the previous layer's ReLU, if that layer's product writes the mask
 //   weight gradient   asks for the bias gradient
 //
-// The library may grant or refuse each of these separately, and our own kernel includes none. A
-// plan works for all numbers of samples.
+// The library may grant or refuse each of these requests separately. Our own kernel grants none of
+// them. A plan works for all numbers of samples.
 //
 // Thread-compatible.
 

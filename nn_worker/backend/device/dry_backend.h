@@ -1,6 +1,6 @@
 // A device's backend without a device (nn_worker/device/dry_device.h). Operations and copies do
-// nothing, and allocated memory is counted. A backend for a card also counts the memory that its
-// library's products need (nn_worker/device/dry_planner.h).
+// nothing, and allocated memory is counted. A backend for a card also counts the memory that a
+// vendor's library needs for its products (nn_worker/device/dry_planner.h).
 //
 // This library links no kernels. A program links the kernels of its device.
 //

@@ -339,8 +339,8 @@ TEST_P(BackendConformance, DropoutIsAFunctionOfTheSample) {
   backend_->Dropout(x, mask, 0.3f, y, /*add=*/false);
   reference_->Dropout(Reference(x), mask, 0.3f, want, /*add=*/false);
   ExpectNear(y, want, 0);
-  // The samples from 1200 on, as another rank may have them, must get the same mask as in the whole
-  // batch.
+  // Another rank may have the samples from 1200 on as its part. They must get the same mask there
+  // as in the whole batch.
   backend_->Dropout(x.Rows(200, 57), NewDropoutMask(backend_.get(), 99, {3, 1200}), 0.3f, tail,
                     /*add=*/false);
   EXPECT_EQ(Values(tail), Values(y.Rows(200, 57)));

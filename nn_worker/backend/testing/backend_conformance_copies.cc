@@ -58,7 +58,7 @@ TEST_P(BackendConformance, MemoryIsZeroedAndBeginsAtMultiplesOf64) {
     const auto memory = backend_->Allocate(bytes);
     ASSERT_TRUE(memory.ok()) << memory.status();
     EXPECT_EQ(reinterpret_cast<uintptr_t>(*memory) % kAlignmentBytes, 0u) << bytes;
-    // The bytes are not zero before, so that a copy which does nothing is noticed.
+    // The bytes are not zero at first, so that a copy which does nothing is noticed.
     std::vector<uint8_t> values(bytes, 1);
     backend_->CopyOut({DType::kU8, *memory, 1, bytes, bytes}, absl::MakeSpan(values));
     backend_->Sync();

@@ -55,7 +55,7 @@ constexpr LinearShape kHalfPlainShapes[] = {{0, 5, 4},      {1, 1, 1},   {7, 13,
                                             {130, 429, 33}, {5, 0, 3}};
 constexpr LinearShape kHalfPreparedShapes[] = {{0, 9, 8},    {7, 13, 1},    {65, 8, 17},
                                                {90, 45, 40}, {70, 129, 33}, {5, 0, 3}};
-// Shapes around the smallest for which a library is asked, and some of kPlainShapes.
+// Shapes around the smallest product for which a library is asked, and some of kPlainShapes.
 constexpr LinearShape kShapes[] = {{0, 9, 8},    {1, 1, 1},     {7, 13, 1},
                                    {64, 16, 8},  {65, 8, 17},   {20, 7, 16},
                                    {90, 45, 40}, {70, 129, 33}, {5, 0, 3}};

@@ -123,8 +123,8 @@ TEST_P(BackendConformance, AnEventThatWasNeverRecordedHasHappened) {
   backend_->Sync();
 }
 
-// The operations wait for the event as recorded before their wait, although it is recorded again
-// later.
+// An event is recorded again after a wait for it was enqueued. The operations after the wait still
+// wait for the earlier point.
 TEST_P(BackendConformance, AWaitKeepsThePointThatItWasMadeFor) {
   const Tensor x = New(1, 1), y = New(1, 1);
   const absl::Span<uint8_t> one = Pinned(backend_.get(), 4), two = Pinned(backend_.get(), 4);

@@ -106,7 +106,7 @@ TEST_P(BackendConformance, GatherAndScatterAreTheReferences) {
           }
           if (pooling == RowPooling::kNone) ExpectNear(gather[f].lengths, want[f].lengths, 0);
         }
-        // Earlier values of the gradients must be overwritten, also in columns that are not read.
+        // Earlier values of the gradients must be overwritten, even in columns that are not read.
         const Tensor gradients = Random(kRows, kWidth, 30);
         const Tensor want_gradients = NewReference(kRows, kWidth);
         const RowInverse inverse = Inverse(ids, kRows);

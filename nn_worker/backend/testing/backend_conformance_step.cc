@@ -296,8 +296,9 @@ TEST_P(BackendConformance, ControlIsReadWhenAnOperationRuns) {
   EXPECT_EQ(Values(w), std::vector<float>{4});
 }
 
-// A kernel handles values in groups. The copies have rows that are longer, shorter and as long as a
-// group, and one has a single value. No copy covers the last values.
+// A kernel handles values in groups. Some copies have rows that are longer than a group, some have
+// shorter rows or rows of the same length, and one has a single value. No copy covers the last
+// values.
 TEST_P(HalfConformance, AnOptimizerStepRoundsWeightsIntoTheirCopies) {
   const int64_t n = 211;
   for (const DType dtype : kHalves) {

@@ -1,6 +1,6 @@
-// DeviceBackend on HostDevice with plans, as from a library. A kernel planner replaces the library
-// (nn_worker/products/kernel_planner.h). So tests on the CPU take the same path as a network on a
-// card.
+// DeviceBackend on HostDevice with the plans that otherwise only a vendor's library makes. Here a
+// kernel planner (nn_worker/products/kernel_planner.h) makes them. So tests on the CPU run the same
+// code as a network on a card.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_PLANNED_HOST_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_PLANNED_HOST_BACKEND_H_

@@ -22,7 +22,7 @@ absl::Status DynamicLibrary::FindAddress(const char* symbol, void** address) con
   *address = dlsym(handle_, symbol);
   if (*address != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(name_, " has no ", symbol, ": it is another version than this program needs"));
+      absl::StrCat(name_, " has no ", symbol, ": it is not the version that this program needs"));
 }
 
 }  // namespace satrap

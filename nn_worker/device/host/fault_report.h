@@ -8,7 +8,7 @@
 //   of the device; use CopyIn and CopyOut (device_stream.h)
 //
 // The handler is installed once. A fault outside device memory, or a SIGSEGV that a process sends,
-// removes it and goes to the previous handler.
+// removes the handler and goes to the previous one.
 //
 // Thread-safe.
 

@@ -21,8 +21,8 @@
 namespace satrap {
 namespace {
 
-// A poll closes the device memory that operations have opened. That costs system calls, so a poll
-// runs more than one operation.
+// Operations open the device memory, and a poll closes it again. This costs system calls, so a poll
+// runs several operations.
 constexpr int kOperationsPerPoll = 64;
 // A card's queue is bounded, too: when it is full, a call waits for room.
 constexpr size_t kMaxEnqueued = 4096;
@@ -213,9 +213,9 @@ absl::StatusOr<std::unique_ptr<Memory>> HostDevice::Allocate(int64_t bytes) {
   void* const data =
       used_bytes_ + bytes <= options_.memory_bytes ? memory_.Allocate(bytes) : nullptr;
   if (data == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes, " bytes beside ",
-                                                     used_bytes_, " in use, of ",
-                                                     options_.memory_bytes));
+    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes, " bytes: ", used_bytes_,
+                                                     " of ", options_.memory_bytes,
+                                                     " bytes are in use"));
   }
   ++num_allocations_;
   used_bytes_ += bytes;
@@ -235,9 +235,9 @@ absl::StatusOr<std::unique_ptr<Memory>> HostDevice::AllocatePinned(int64_t bytes
   MutexLock lock(&mutex_);
   CheckNotCapturing("pinned memory is taken");
   if (used_bytes_ + bytes > options_.memory_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes, " pinned bytes beside ",
-                                                     used_bytes_, " in use, of ",
-                                                     options_.memory_bytes));
+    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes,
+                                                     " pinned bytes: ", used_bytes_, " of ",
+                                                     options_.memory_bytes, " bytes are in use"));
   }
   // The allocator's own block ends where `bytes` end, so AddressSanitizer detects an overrun by the
   // host.

@@ -1,5 +1,5 @@
-// Divides the elements of matrices among the threads of a kernel, in groups of N neighbours in a
-// row, which a thread loads and stores in one access. For kernel sources.
+// Divides the elements of matrices among the threads of a kernel. A thread handles groups of N
+// neighbouring elements of a row, and loads or stores each group in one access. For kernel sources.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_

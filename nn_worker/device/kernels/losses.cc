@@ -84,8 +84,8 @@ SATRAP_KERNEL void SampleLossKernel(SampleLossArgs args, double* partials) {
 }
 
 // A row of scores, which `lanes` neighbouring lanes share. All lanes of the warp must call the
-// functions below, also lanes of rows that do not count (`counts` is false), which read and write
-// nothing.
+// functions below, including the lanes of rows that do not count (`counts` is false). Those lanes
+// read and write nothing.
 //
 // ScoreAt(c, &z) returns whether column c counts, and sets z to its score. A column that does not
 // count has the gradient 0. The functions write the gradients, multiplied by `scaled`, and return

@@ -309,8 +309,8 @@ Result LoseCandidates(TestDevice* device, const Candidates& of, const CandidateI
   return {device->Get(sums, 2), device->Get(gradients, n * columns)};
 }
 
-// Tests one column, fewer columns than a warp has lanes, and more, and more samples than a piece
-// has.
+// Tests one column, fewer columns than a warp has lanes, and more columns than that. There are also
+// more samples than a piece has.
 TEST_P(KernelTest, CandidatesAreThoseOfALoop) {
   const auto softmax = CandidateLossKind::kSoftmax, logistic = CandidateLossKind::kLogistic;
   for (const Candidates& of :

@@ -39,8 +39,8 @@ SATRAP_DEVICE void LoadTile(const Factor& m, int64_t rows, int64_t first, int64_
   }
 }
 
-// Computes a tile of c. With `partials`, computes the sums of the pieces of k instead, one piece
-// after another.
+// Computes a tile of c. With `partials`, k is split into pieces, and the sum over each piece is
+// stored instead, the sums of one piece after those of another.
 template <typename T>
 SATRAP_KERNEL void ProductKernel(MatrixProduct product, int64_t piece_terms, float* partials) {
   // The rows have one unused value, so that the threads which load them use different banks.

@@ -18,8 +18,8 @@
 
 namespace satrap {
 
-// A copy of the values [begin, begin + rows cols) of w, row by row, in any type. REQUIRES: begin is
-// a multiple of 4
+// A copy of the values [begin, begin + rows * cols) of w, row by row, in any type. REQUIRES: begin
+// is a multiple of 4
 struct RoundedWeights {
   int64_t begin;
   Values values;

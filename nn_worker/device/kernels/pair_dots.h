@@ -28,8 +28,8 @@ struct DotTerm {
 void PairDots(DeviceStream* stream, const ConstValues* inputs, const DotTerm* terms, int64_t dim,
               Values y);
 
-// Columns [column, column + width) of a gradient, all of which get the same terms: the factors
-// [first, first + count) of a list. Pieces of one launch must not overlap.
+// Columns [column, column + width) of a gradient, to all of which the same terms are added: one for
+// each of the factors [first, first + count) of a list. Pieces of one launch must not overlap.
 struct DotGradPiece {
   Values dx;
   int32_t column, width;

@@ -54,8 +54,8 @@ class GraphBuilder {
   }
 
  private:
-  // The order is that of Network::input_view. Only segments need a gradient: it goes back to the
-  // embedding rows, while numeric columns and lengths are data.
+  // The order is that of Network::input_view. Only segments need a gradient: their gradient goes
+  // back to the embedding rows. Numeric columns and lengths are data.
   absl::Status AddInputs(const GraphInputs& inputs) {
     RETURN_IF_ERROR(AddTensor(kNumericInput, {inputs.numeric_width}, -1));
     for (const FeatureSegment& segment : inputs.segments) {
@@ -83,7 +83,8 @@ class GraphBuilder {
     tensor.shape = std::move(shape);
     tensor.producer = producer;
     if (!by_name_.emplace(name, static_cast<int>(graph_.tensors.size())).second) {
-      // A layer may have the name of a feature by chance, and readers could mean either.
+      // A layer may have the name of a feature by chance. A layer that reads this name could then
+      // mean either.
       return absl::InvalidArgumentError(absl::StrCat("model: two values are named \"", name, "\""));
     }
     graph_.tensors.push_back(std::move(tensor));
@@ -224,12 +225,14 @@ class GraphBuilder {
       }
     } else if (loss == TaskConfig::SOFTMAX_CROSS_ENTROPY) {
       if (shape.size() != 1 || shape[0] < 2) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "model: output \"", output, "\" must be [classes], at least 2, is ", ShapeText(shape)));
+        return absl::InvalidArgumentError(
+            absl::StrCat("model: output \"", output,
+                         "\" must have the shape [classes] with at least 2 classes, but has ",
+                         ShapeText(shape)));
       }
     } else if (shape != SampleShape{1}) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("model: output \"", output, "\" must be [1], is ", ShapeText(shape)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "model: output \"", output, "\" must have the shape [1], but has ", ShapeText(shape)));
     }
     return absl::OkStatus();
   }

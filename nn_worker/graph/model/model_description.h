@@ -23,7 +23,7 @@ int64_t ForwardFlops(const Graph& graph);
 std::string LayerTable(const Graph& graph);
 
 // The graph as an indented tree: the output first, and below each layer the layers that it reads. A
-// layer that was shown before appears with its name only. Ends with a newline.
+// layer that was shown before appears by name only. Ends with a newline.
 std::string DrawAsText(const Graph& graph);
 
 // The graph in the DOT language of Graphviz, data flowing down.

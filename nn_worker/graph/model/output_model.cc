@@ -94,7 +94,7 @@ class OutputModel {
             : absl::StrCat(" is computed from layer \"", layer, "\", which");
     return absl::InvalidArgumentError(
         absl::StrCat("predict_outputs: \"", output, "\"", through,
-                     " compares with candidates, which exist in training alone: name "
+                     " compares with candidates, which exist only in training: name "
                      "the vectors that are compared"));
   }
 

@@ -20,11 +20,10 @@ namespace satrap {
 // An output is named as an input of a layer is: a layer, "LAYER:1", "numeric", "FEATURE.SEGMENT" or
 // "FEATURE.length"; not "*.SEGMENT".
 //
-// INVALID_ARGUMENT, with a list of the possible outputs, if an output is none of these.
-// INVALID_ARGUMENT also if an output needs candidates, which only the parts of training have: if it
-// is the output of a layer candidate_logits or in_batch_logits, is the rows of candidates, or is
-// computed from any of these.
-// REQUIRES: outputs is not empty
+// INVALID_ARGUMENT if an output does not exist; the message lists the possible outputs.
+// INVALID_ARGUMENT also if an output needs candidates, which only the parts of training have: the
+// output of a layer candidate_logits or in_batch_logits, the rows of candidates, and anything that
+// is computed from one of these. REQUIRES: outputs is not empty
 absl::StatusOr<ModelConfig> ModelOfOutputs(const ModelConfig& model, const GraphInputs& inputs,
                                            const std::vector<std::string>& outputs);
 

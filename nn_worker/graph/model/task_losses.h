@@ -45,7 +45,7 @@ class TaskLosses {
   // each task; all have `samples` samples and the same weights.
   void Set(absl::Span<const LossTargets> targets, int64_t samples);
   // Enqueues the loss of each task, and its gradient with respect to the task's output.
-  // control: of the step, for its gradient scale.
+  // control: that of the step, which holds the gradient scale.
   // outputs[t], gradients[t]: (samples, outputs of task t). REQUIRES: Set, with as many samples
   void Compute(Tensor control, absl::Span<const Tensor> outputs,
                absl::Span<const Tensor> gradients);

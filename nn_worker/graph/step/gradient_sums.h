@@ -27,8 +27,8 @@ namespace satrap {
 
 class GradientSums {
  public:
-  // Ends a sum in progress. Waits for the end of a sum by a collective; aborts a sum by a
-  // DeviceReduction.
+  // Ends a sum in progress: waits for the end of the sum if a collective makes it, and aborts the
+  // sum if a DeviceReduction makes it.
   virtual ~GradientSums() = default;
 
   // Begins to add up the gradients, in place, once the operations enqueued so far have run. Until

@@ -32,7 +32,7 @@ inline bool IsWaitedFor(const CutPlan& plan) {
   return plan.best || plan.last || plan.leave || plan.wish > 0;
 }
 
-// What rank 0 reports to every rank when all embedding PSs have marked.
+// What rank 0 reports to every rank when all embedding PSs have marked their rows.
 struct CutMarked {
   bool waits = false;  // IsWaitedFor
   bool leave = false;

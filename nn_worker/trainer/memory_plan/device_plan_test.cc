@@ -190,8 +190,8 @@ TEST(DevicePlanTest, PartsOfBothSizesRunFromGraphs) {
   EXPECT_EQ(options.min_full_samples, 333);
 }
 
-// The job has terms for each pair of many features, so that the lists of one size fill their first
-// memory.
+// The job has a term for each pair of many features. So the lists of parts of one size fill all the
+// memory that is first allocated for lists.
 TEST(DevicePlanTest, HasTheListsOfFullPartsOfBothSizes) {
   JobConfig job = HostJob();
   for (int f = 0; f < kManyFeatures; ++f) {

@@ -56,7 +56,7 @@ struct WorldShape {
   bool frozen = false;
   int candidates = 0;         // of a part, of feature "single"; 0: none
   double step_clip_norm = 0;  // JobConfig.gradient_clip_norm; 0: none
-  // The largest frame of a hot call, so that messages are cut into chunks; 0: no limit.
+  // The largest frame of a hot call, so that messages are split into chunks; 0: no limit.
   int64_t max_message_bytes = 0;
 
   // Draws a world, including `ordered`.
@@ -136,8 +136,8 @@ uint64_t CounterKey();
 // pooled). With small integers and powers of two, sums do not depend on their order while values
 // stay small.
 float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled);
-// A sample's gradient for candidate number `candidate` of the part, whose row has `value`. The
-// sample also has the gradients of its two features.
+// A sample's gradient for candidate number `candidate` of the part. `value` is what the candidate's
+// row has. The sample also has the gradients of its two features.
 inline float CandidateGradient(const SimSample& sample, size_t candidate, int d, double pull,
                                double value) {
   return SampleGradient(sample, 2 + static_cast<int>(candidate), d, pull, value);

@@ -49,7 +49,7 @@ class SimTables {
   // Unordered: records what the Updates of a push must change. The push is of a step that counts.
   void NotePush(int rank, const SimPart& part, bool finite, const StepOfRows& step);
   // Unordered: call when embedding PS `ps` has applied the Update of push `number` (CallId) of
-  // `rank`. REQUIRES: called once for each
+  // `rank`. REQUIRES: called once for each of these Updates
   void OnUpdateApplied(int ps, uint32_t rank, uint64_t number);
 
   // Checks that the Lookup of a part of `rank` has missed at most the last `own_missing` pushes of

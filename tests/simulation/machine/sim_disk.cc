@@ -326,7 +326,8 @@ class SimDiskMount final : public FileSystem {
     RETURN_IF_ERROR(CheckAlive(doing, path));
     return disk_->BeginRead(process_, doing, path);
   }
-  // The same errors are those that FileError gives for a real disk (common/file/file_error.h).
+  // These errors are the same as those that FileError gives for a real disk
+  // (common/file/file_error.h).
   static absl::Status NotFound(const char* doing, const std::string& path) {
     return Error(absl::StatusCode::kNotFound, doing, path, "No such file or directory");
   }
@@ -450,7 +451,7 @@ std::string SimDisk::Torn(const Node& file) {
 
 void SimDisk::LosePower() {
   ++power_losses_;
-  // Now and then all changes that were not synced are lost, or none.
+  // Now and then all of the changes that were not synced are lost, and now and then none of them.
   const double chances[] = {0, 0.1, 0.5, 0.9, 1};
   LosePowerBelow(root_.get(), chances[random_.Below(5)]);
 }

@@ -63,11 +63,11 @@ class SimDisk {
   void LosePower();
 
   void SetFaults(const DiskFaults& faults) { faults_ = faults; }
-  // Counted from 1, the `nth` operation from now that changes or syncs something at a path that
-  // contains `within` fails with `code`.
+  // Makes one operation fail with `code`: the `nth` from now, counted from 1, of those that change
+  // or sync something at a path that contains `within`.
   void FailNthWrite(int64_t nth, absl::StatusCode code, std::string within = "");
-  // Counted from 1, the `nth` operation from now with which a process reads fails with DATA_LOSS.
-  // Operations of a mount without a process do not count and do not fail.
+  // Makes the `nth` read from now, counted from 1, fail with DATA_LOSS. Only reads by a process
+  // count and fail, not those of a mount without a process.
   void FailNthRead(int64_t nth) { reads_to_failure_ = nth; }
 
   struct Counts {

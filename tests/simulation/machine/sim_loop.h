@@ -42,8 +42,8 @@ class SimLoop final : public Executor {
   void PostAfterFor(const Owner* owner, int64_t delay_us, Task task);
 
   // Runs events until `done`, which is called before each event, returns true. Returns false if the
-  // queue runs empty, the simulated clock passes `limit_us` or `max_events` events have run before
-  // that; the system is then stuck.
+  // system is stuck, that is, if one of these happens first: the queue runs empty, the simulated
+  // clock passes `limit_us`, or `max_events` events have run.
   bool RunUntil(const std::function<bool()>& done, int64_t limit_us, int64_t max_events);
 
   // Drops all queued tasks. Call before the objects that they point to are destroyed.

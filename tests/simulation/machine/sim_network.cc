@@ -105,7 +105,8 @@ class SimChannel final : public rpc::Channel {
       ++network_->counts_.lost;
       return;
     }
-    // In this case the receiver has run the call, but the sender cannot know it.
+    // If the answer becomes this error, the receiver has run the call, but the sender cannot know
+    // that.
     if (network_->Draw(network_->faults_.unavailable)) {
       answer = Unavailable("the connection broke before the answer came");
     }

@@ -74,8 +74,8 @@ using HandlerHook = std::function<std::unique_ptr<rpc::Handler>(const Site&, rpc
 using TrainerHook = std::function<std::unique_ptr<StepTrainer>(const Site&, StepTrainer* next)>;
 using SourceHook =
     std::function<std::unique_ptr<PartSource>(const Site&, Stream stream, PartSource* next)>;
-// Makes a rank's channels to the embedding workers, put before those of `next`, which are not
-// owned.
+// Makes a rank's channels to the embedding workers. They are put before those of `next`, which are
+// not owned.
 using ChannelsHook = std::function<std::vector<std::unique_ptr<rpc::Channel>>(
     const Site&, const std::vector<rpc::Channel*>& next)>;
 // Returns a disk that owns `next`, or `next` itself.
@@ -111,9 +111,9 @@ struct Fault {
   SourceHook source = nullptr;
   DiskHook disk = nullptr;
 
-  // These three are put where large messages are cut: the first before a ChunkedHandler, where it
-  // sees single chunks; the second after a ChunkedHandler, where it sees whole requests; the third
-  // below a ChunkedChannel, where it owns the channel that it is given.
+  // These three are put where large messages are split into chunks: the first before a
+  // ChunkedHandler, where it sees single chunks; the second after a ChunkedHandler, where it sees
+  // whole requests; the third below a ChunkedChannel, where it owns the channel that it is given.
   HandlerHook before_chunks = nullptr;
   HandlerHook after_chunks = nullptr;
   std::function<std::unique_ptr<rpc::Channel>(std::unique_ptr<rpc::Channel>)> below_chunks =

@@ -43,7 +43,7 @@ class LateMarks final : public PlantedHandler {
   }
 
  private:
-  // Longer than a step takes, because otherwise the late mark would find the same rows.
+  // Longer than a step takes. Otherwise the late mark would find the same rows as a mark in time.
   static constexpr int64_t kLateUs = 50000;
 
   int late_ = 0;

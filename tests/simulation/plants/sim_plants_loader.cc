@@ -175,8 +175,8 @@ std::vector<Fault> LoaderFaults() {
        .source = LeaveOut(
            /*in_training=*/false,
            [](const WorldShape&, const PartDescription& part) { return part.samples() == 0; })},
-      // The ledger names other records than those that were trained, so a loader that does shuffle
-      // would continue wrongly from it.
+      // The ledger then names records other than the trained ones. A later loader does shuffle, so
+      // it would continue wrongly from this ledger.
       {.says = "loaders do not shuffle, and say that they do",
        .job =
            [](const Site& site, JobConfig* job) {

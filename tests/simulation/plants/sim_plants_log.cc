@@ -159,7 +159,8 @@ class StaleLinkCounts final : public ForwardingFileSystem {
   std::string linked_;  // the entry that was linked since the last List of the log
 };
 
-// Once a file of the log was missing, lists the log as it was before.
+// Once a file of the log could not be opened because it was gone, goes on listing the log as it was
+// before.
 class ListsOnce final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -228,9 +229,9 @@ constexpr uint64_t kWriter = 77;  // names drafts
 bool IsEnd(RunState state) { return state != STARTING && state != RUNNING; }
 
 // A coordinator that takes up to a second for each commit, and whose generation may end in the
-// meantime. If it does not end, the engine commits. If members are told of an end, which the engine
-// would have delayed, the entry is linked up to 1 ms later, under the number that was free when the
-// commit came.
+// meantime. If the generation does not end, the engine commits. If members are told that it has
+// ended, the entry is linked up to 1 ms later, under the number that was free when the commit came.
+// The engine would have told them only after the commit.
 class UnguardedCommits final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;

@@ -75,8 +75,8 @@ class Swallower final : public PlantedHandler {
   const rpc::Method method_;
 };
 
-// Answers the calls of a method at once, but passes them to the PS up to 20 ms later. The calls are
-// numbered by ranks.
+// Answers the calls of a method at once, but passes them to the PS up to 20 ms later. These are
+// calls that ranks number.
 class EarlyAnswers final : public PlantedHandler {
  public:
   EarlyAnswers(const Site& site, rpc::Handler* next, const rpc::Method& method)
@@ -143,8 +143,8 @@ class MisansweredPushes final : public rpc::Channel {
   void Deliver(const rpc::Message& request, int64_t timeout_ms) {
     channel_->Call(rpc::kPushGradients, request, timeout_ms,
                    [this, request, timeout_ms](absl::StatusOr<rpc::Message> answer) {
-                     // The push itself always arrives. The fault is the moment at which its permit
-                     // returns, not a lost push.
+                     // The fault is the moment at which the permit of a push returns. The push
+                     // itself is not lost: it always arrives.
                      if (answer.ok() && rpc::OutcomeOf(*answer) == OUTCOME_DONE) {
                        if (out_of_order_) pushes_->AnswerOldest();
                      } else {

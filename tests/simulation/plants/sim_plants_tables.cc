@@ -193,8 +193,8 @@ std::vector<Fault> TableFaults() {
        .job = OfTables(ForgetSweep)},
       {.says = "PSs step the rows of frozen tables",
        .job = OfTables([](TableConfig* table) { table->clear_frozen(); })},
-      // The job has the number of replicas from before any scale. Such a PS owns other partitions
-      // than those that workers send to it.
+      // The job has the number of PSs that the run had before any scale. So such a PS gets keys of
+      // partitions that it does not own.
       {.says = "PSs have the job that a scale has replaced",
        .with_deaths = true,
        .job =
