@@ -9,7 +9,7 @@
 namespace satrap {
 
 // Reads up to 1,000 records of the train stream's files, from the splits `loader`, `loader` +
-// `loaders` and so on. The records are not counted as read. INVALID_ARGUMENT as FirstLabels::Check
+// `loaders` and so on. The records are not counted as read. INVALID_ARGUMENT if FirstLabels::Check
 // returns it. Always OK for the synthetic log, and for a stream that reads topics, whose first
 // labels are checked when they are read (kafka/topic_batch_maker.h). Other errors are those of
 // reading. Waits for the disk. REQUIRES: loader < loaders

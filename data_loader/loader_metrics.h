@@ -12,10 +12,11 @@
 //              satrap_topic_watermark_seconds
 //   counters   satrap_late_records_total, satrap_dead_letters_total, satrap_lost_messages_total
 //
-// All metrics of the first list, and the counters of dead letters and of lost messages, are sums
-// over all streams, epochs and passes. The other metrics cover only the train stream. When
-// satrap_ready_parts and satrap_unaccepted_parts are at their limits, the embedding workers have no
-// room: that is back-pressure.
+// The metrics of the first list, and the counters of dead letters and of lost messages, cover all
+// streams, epochs and passes, except that satrap_clamped_numbers_total covers only the first epoch
+// or pass of each stream. The other metrics cover only the train stream. When satrap_ready_parts
+// and satrap_unaccepted_parts are at their limits, the embedding workers have no room: that is
+// back-pressure.
 
 #ifndef SATRAP_DATA_LOADER_LOADER_METRICS_H_
 #define SATRAP_DATA_LOADER_LOADER_METRICS_H_

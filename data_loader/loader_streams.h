@@ -44,8 +44,8 @@ class LoaderStreams {
     // result also has the topic partitions of the streams that read topics. If null, the files that
     // exist now are used, and their content is not hashed.
     std::function<absl::StatusOr<SplitList>(const SplitList&)> fix_files;
-    // Whether the run is new. Only then may the first labels of a topic end the run
-    // (check/first_labels.h).
+    // Whether the run begins from nothing, that is, without a cut. Only then may the first labels
+    // of a topic end the run (check/first_labels.h).
     bool judges_first_labels = false;
     // How to read topics. By default, from brokers and without a log.
     absl::optional<TopicAccess> topics;
@@ -69,8 +69,8 @@ class LoaderStreams {
   // The run's file of items (SplitList.candidates) as it was when the run began; absent if the run
   // has no such file.
   const absl::optional<FileIdentity>& item_file() const { return item_file_; }
-  // How the train stream is read, which is needed to count its items; null if nothing is left to
-  // train.
+  // How the train stream is read, which is needed to count its items and to check its first labels;
+  // null if nothing is left to train.
   const StreamSpec* train_spec() const { return specs_[TRAIN_STREAM].get(); }
 
   // The number of topic partitions of the train stream that are known: those from fix_files, and

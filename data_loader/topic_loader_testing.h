@@ -105,7 +105,7 @@ class TopicLoaderTest : public testing::Test {
     (*streams)->MakeSources(&executor_, nullptr);
     return *std::move(streams);
   }
-  // Requests a part. Runs the executor until it comes or a minute of the topics' clock is over.
+  // Requests a part. Runs the executor until the part comes, at most a minute of the topics' clock.
   absl::StatusOr<absl::optional<Part>> NextPart(PartSource* source) {
     // In a shared_ptr, because the answer may come after this function has returned.
     auto answer = std::make_shared<absl::optional<absl::StatusOr<absl::optional<Part>>>>();

@@ -186,7 +186,7 @@ TEST_F(TopicStreamsTest, FirstLabelsThatTheLossDoesNotTakeEndARunThatBeginsFromN
       std::string(status.message()),
       HasSubstr("label y: 11 of the first 21 labels of the training data are not a number in "
                 "[0, 1], which BCE takes. The values are -1 (11 times), 1 (10 times)"));
-  // A run that continues from a cut does not end because of labels that its losses do not accept.
+  // Labels that the losses do not accept do not end a run that continues from a cut.
   const auto goes_on = Begin(job, partitions);
   EXPECT_THAT(Sorted(NumbersOf(Next(goes_on.get()))), ElementsAre(1, 1, 1, 1, 1, 1, 1, 1));
   EXPECT_THAT(goes_on->Progress().warnings(), ElementsAre(HasSubstr("label y: -1 is not")));

@@ -14,7 +14,7 @@ absl::StatusOr<std::vector<TableLookup>> DecodeLookup(const LookupHeader& header
                                                       int64_t max_answer_bytes) {
   std::vector<TableLookup> tables;
   RequestTables named(&ownership);
-  // Computes the same layout as PsEngine::Lookup, but allocates nothing.
+  // The answer is laid out as PsEngine::Lookup does it, but never allocated.
   rpc::PayloadBuilder answer;
   Section unused;
   for (const TableKeys& from : header.tables()) {

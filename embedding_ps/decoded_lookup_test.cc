@@ -84,7 +84,8 @@ TEST(DecodedLookupTest, EmptySectionsOverlapNothing) {
 TEST(DecodedLookupTest, TheAnswerIsBoundedBeforeItIsAllocated) {
   const LookupCall call;
   // Each table has a section of values and one of presence bits, and each section begins at a
-  // multiple of 64 bytes. The values of two rows have 2 * 3 * 4 and 2 * 16 * 4 bytes.
+  // multiple of 64 bytes. The values of two rows have 2 * 3 * 4 bytes in the first table, and 2 *
+  // 16 * 4 bytes in the second.
   constexpr int64_t kBytes = (64 + 64) + (128 + 1);
   EXPECT_TRUE(call.Decode(F32, kBytes).ok());
   EXPECT_TRUE(call.Decode(F16, kBytes - 64).ok());

@@ -30,7 +30,7 @@ struct DecodedUpdate {
   absl::optional<int64_t> data_time_ms;  // as UpdateHeader
   // The part's share of its step. In sync it is 1, because all parts are applied together. In
   // hybrid it is the part's weight divided by the normalizer, or 1 if no table of the Update needs
-  // it.
+  // the share.
   double part_share = 1;
   // Owned memory that the spans above point into.
   Buffer payload;

@@ -56,7 +56,8 @@ class PsCuts {
   // Answers when nothing of the cut is being written, and nothing will be written later.
   void Abandon(uint64_t cut, absl::AnyInvocable<void()> answer);
 
-  // Abandons the cut that is being written, because the tables are about to be replaced.
+  // Abandons all cuts that are still being written. The engine calls this before it replaces the
+  // tables.
   void AbandonAll(const absl::Status& why);
 
   Counts counts() const;

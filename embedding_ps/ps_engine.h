@@ -14,15 +14,17 @@
 //           the tables were restored (see LoadTables). With hold_updates, Updates wait until the
 //           rows are written.
 //   AwaitCut, AbandonCut  answer windows of rank 0 -> answered when the cut has ended
-//   LoadTables  answer window of rank 0 -> (disk executor) replaces all rows. Refused with
+//   LoadTables  answer window of rank 0 -> (load executor) replaces all rows. Refused with
 //           FAILED_PRECONDITION while Updates are open. An Update that arrives during a load, or
-//           after a load that left no rows, is refused with INVALID_ARGUMENT. If the tables were
-//           used before the load, they count as restored: their rows are for an evaluation only.
+//           after a load that left no rows, is refused with INVALID_ARGUMENT. If an Update, a cut
+//           or a load other than a warm start has come before this load, the tables count as
+//           restored: their rows are for an evaluation only.
 //
 // A request that breaks the contract is refused with INVALID_ARGUMENT, and a request from another
 // job or generation with FAILED_PRECONDITION. Neither changes anything.
 //
-// Thread-safe. Only tasks of the disk executor block, on files; none of them waits for another.
+// Thread-safe. Only tasks of the disk executor and of the load executor block, on files; none of
+// them waits for another.
 
 #ifndef SATRAP_EMBEDDING_PS_PS_ENGINE_H_
 #define SATRAP_EMBEDDING_PS_PS_ENGINE_H_
@@ -77,18 +79,18 @@ class PsEngine final : public rpc::Handler {
   };
 
   using Counts = PsCounts;
-  // INVALID_ARGUMENT as EmbeddingTable::Create. Executors, file system and kill points are not
-  // owned and must outlive the engine. The engine must outlive the executors' tasks.
+  // Errors are the INVALID_ARGUMENT of EmbeddingTable::Create. Executors, file system and kill
+  // points are not owned and must outlive the engine. The engine must outlive the executors' tasks.
   static absl::StatusOr<std::unique_ptr<PsEngine>> Create(const JobConfig& job,
                                                           const Options& options);
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
   // Loads the rows of the cut in `directory`, from which this PS begins. `done` gets OK or an error
-  // of checkpoint/load_tables.h, in a task of the disk executor. REQUIRES: no call has been served
-  // yet
+  // of checkpoint/load_tables.h, in a task of the executor that runs loads. REQUIRES: no call has
+  // been served yet
   void Load(const std::string& directory, absl::AnyInvocable<void(absl::Status)> done);
-  // Creates those rows of FeatureConfig.preload_ids that this PS owns. REQUIRES: as Load
+  // Creates those rows of FeatureConfig.preload_ids that this PS owns. REQUIRES: as for Load
   void Preload();
   Counts counts() const;
   std::vector<TableStats> Stats() const;
@@ -132,15 +134,15 @@ class PsEngine final : public rpc::Handler {
   Mutex mutex_;
   StepCollector collector_ GUARDED_BY(mutex_);
   ClippedStep clipped_ GUARDED_BY(mutex_);
-  // The number of ordered steps that the tables hold: collector_.step(), less the step that is
-  // being applied, if any.
+  // The number of ordered steps that the tables hold: collector_.step(), less a step that waits for
+  // its factor or is being applied.
   uint64_t applied_steps_ GUARDED_BY(mutex_);
   // A load or a cut may begin only while no Update is open. An Update is admitted only while no
   // load runs.
   int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted but unanswered, or a waiting step
   bool loading_ GUARDED_BY(mutex_) = false;
-  bool load_failed_ GUARDED_BY(mutex_) = false;  // the last load failed and left no rows
-  bool touched_ GUARDED_BY(mutex_) = false;      // the tables were used (warm starts do not count)
+  bool load_failed_ GUARDED_BY(mutex_) = false;  // a failed load has left the tables without rows
+  bool touched_ GUARDED_BY(mutex_) = false;      // an Update, cut or load came (not a warm start)
   bool restored_ GUARDED_BY(mutex_) = false;     // a load has replaced touched tables
   uint64_t holding_cut_ GUARDED_BY(mutex_) = 0;  // the cut for which Updates wait; 0: none
   std::vector<Task> held_updates_ GUARDED_BY(mutex_);

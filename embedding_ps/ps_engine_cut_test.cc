@@ -114,7 +114,8 @@ class PsEngineCutTest : public testing::Test {
     for (const SavedFile& file : answer.files()) *manifest.add_table_files() = file;
     CHECK_OK(WriteManifest(directory_, manifest));
   }
-  // Commits a cut in which row 7 is {0, 0, 0}. In tables without the row it reads as {1, 1, 1}.
+  // Commits a cut in which row 7 is {0, 0, 0}. A table that does not have row 7 reads it as {1, 1,
+  // 1}.
   void SaveACut() {
     CHECK_OK(Update({1, 1, 1}));
     CHECK_OK(BeginCut(1));
@@ -332,8 +333,8 @@ TEST_F(PsEngineCutTest, ATrainingTakesOfItsFirstModelWhatItMay) {
   ASSERT_TRUE(Load().ok());
   EXPECT_EQ(Seven(), (Row{1, 1, 1}));
   ASSERT_TRUE(Update({.5, .5, .5}).ok());
-  // The second load reads the best cut for the test pass. It is a cut of the run itself, so all
-  // tables are taken.
+  // The second load reads the best cut for the test pass. This is a cut of the run itself, so all
+  // tables are loaded from it.
   ASSERT_TRUE(Load().ok());
   EXPECT_EQ(Seven(), (Row{0, 0, 0}));
   // Now the table has a different optimizer from the model's. The first load converts the model's

@@ -120,8 +120,9 @@ TEST_F(OrderedPsEngineTest, LoadIsRefusedWhileAStepIsCollected) {
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-// Trains three steps of three ranks, which share the keys, with random gradients. The Updates of a
-// step are sent to `num_ps` PSs in the order of ranks that `order` gives.
+// Trains three steps of three ranks with random gradients. Each rank has three quarters of the
+// keys, so most keys are shared. The Updates of a step are sent to `num_ps` PSs in the order of
+// ranks that `order` gives.
 std::map<uint64_t, std::vector<float>> TrainOrdered(int num_ps,
                                                     const std::vector<uint32_t>& order) {
   JobConfig job = PsTestJob(JobConfig::SYNC, 3, num_ps);

@@ -23,7 +23,8 @@ JobConfig CowClipJob(JobConfig::Mode mode, int num_ps) {
 }
 
 // The limit applies to the sum over the global batch: 4 samples * .25. It must not matter which
-// part counts the samples: all parts have the candidates, but only the first part counts them.
+// part counts the samples: all parts have the candidates, but only the first part counts each
+// candidate as a sample.
 TEST(PsEngineRulesTest, CowClipClipsTheSumOfAnOrderedStepOnce) {
   for (const std::vector<uint32_t>& counts : {std::vector<uint32_t>{1, 3}, {4, 0}}) {
     Pss pss(CowClipJob(JobConfig::SYNC, 1));

@@ -74,8 +74,8 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
       SummedTable& to = sums[from.table];
       for (size_t i = 0; i < from.keys.size(); ++i) {
         const float* gradient = from.gradients.data() + i * row_values;
-        // If the counts of a part are missing, the sums of the table's counts are dropped at the
-        // end.
+        // Missing counts are added as 0. If any part lacks its counts, the sums of this table's
+        // counts are dropped after the loop.
         const uint32_t count = from.sample_counts.empty() ? 0 : from.sample_counts[i];
         // Parts are visited in order, so each sum is built in part order. The first gradient of a
         // key is copied, so that a key that only one part has keeps its bits.

@@ -78,8 +78,8 @@ struct StepSum {
 };
 // Sums the parts of a step. A single part needs no sums, so its gradients stay where they arrived.
 // A part may count 0 samples for a key, because only one of the parts that share candidates counts
-// them. But INVALID_ARGUMENT if the table needs sample counts and the counts of all parts add up to
-// 0.
+// them. But if the table needs sample counts and the counts of a key add up to 0 over all parts:
+// INVALID_ARGUMENT.
 absl::StatusOr<StepSum> SumStep(StepCollector::Complete step, const TableOwnership& ownership);
 
 }  // namespace satrap

@@ -282,8 +282,8 @@ void EmbeddingWorkerEngine::LookUp(Stream stream, const StreamQueue::Delivery& d
                  options_.on_failure(answers.status());
                  return delivery.request.call.Finish(answers.status());
                }
-               // Post the work, because gathering and pooling must not run on a thread of gRPC,
-               // which the current thread may be.
+               // Post the work: gathering and pooling must not run on a thread of gRPC, and the
+               // current thread may be one.
                options_.executor->Post([this, delivery, handle, answers = *std::move(answers)] {
                  AnswerPart(delivery, handle, answers);
                });

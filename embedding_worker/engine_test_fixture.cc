@@ -169,8 +169,8 @@ void EngineTest::Start(const JobConfig& job, int index) {
 Reply EngineTest::SendBytes(const rpc::Method& method, rpc::Message message) {
   auto reply = std::make_shared<absl::optional<absl::StatusOr<rpc::Message>>>();
   engine_->Handle(method, std::move(message), [reply](absl::StatusOr<rpc::Message> answer) {
-    // The callback shares `reply`: if the engine answers later, that happens within another
-    // SendBytes.
+    // The callback shares `reply`, because the engine may answer later: within another SendBytes,
+    // or when the test advances the executor's time.
     EXPECT_FALSE(reply->has_value()) << "answered twice";
     *reply = std::move(answer);
   });
@@ -204,7 +204,8 @@ EngineTest::PutMessage EngineTest::MakePart(Stream stream, uint32_t epoch, uint6
   }
   builder.Allocate();
   for (uint32_t s = 0; s < samples; ++s) {
-    // The arrays have different values, and so have samples, so a swapped section is noticed.
+    // No two arrays have the same values, nor have any two samples, so a swapped section is
+    // noticed.
     builder.Fill<float>(part->numeric_values())[s] = 10 + static_cast<float>(s);
     builder.Fill<float>(part->labels())[s] = static_cast<float>(s);
   }

@@ -33,8 +33,8 @@ void AddTable(const char* name, uint32_t id, JobConfig* job) {
   table->add_segments()->set_dim(2);
 }
 
-// A job with table "t", whose features "a" and "b" share an id space and "c" has its own, and table
-// "u" with feature "d".
+// A job with two tables. Table "t" has the features "a" and "b", which share an id space, and "c",
+// which has its own. Table "u" has the feature "d".
 JobConfig Job() {
   JobConfig job;
   AddTable("t", 3, &job);

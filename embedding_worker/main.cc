@@ -28,7 +28,7 @@ absl::Status RunEmbeddingWorker(RoleRuntime& runtime) {
   options.position = runtime.position();
   options.kill_points = runtime.kill_points();
   options.on_failure = runtime.failure_sink();
-  // The list exists, because a loader made it before it joined.
+  // The list exists by now, because some loader made it before that loader joined the run.
   if (NeedsCandidateList(runtime.job())) {
     ASSIGN_OR_RETURN(options.candidates, ReadCandidateList(CandidateListPath(runtime.job())));
   }

@@ -114,7 +114,7 @@ class AnswerBuilder {
   }
 
  private:
-  // Copies a section of the part that is passed on to the NN worker unchanged.
+  // Copies a section of the part, to be passed on to the NN worker unchanged.
   void Copy(const Section& from, Section* to) {
     Section section = from;
     builder_.Reserve<uint8_t>(from.size_bytes(), to);

@@ -80,8 +80,9 @@ class StreamQueue {
   explicit StreamQueue(const Options& options) : options_(options), epoch_(options.first_epoch) {}
 
   // Call when a part has arrived with PutBatch `call`. INVALID_ARGUMENT, with nothing changed, if
-  // the part's epoch has ended or its loader has ended that epoch; if ordered, also if this part or
-  // a later part of its (lane, part) has arrived before, or if it comes before the first part of
+  // the part's epoch has ended or its loader has ended that epoch. If ordered, also if this part is
+  // in the queue, accepted or held, or if its epoch is the current one and either this part or a
+  // later part of its (lane, part) has been accepted before, or it comes before the first part of
   // its lane.
   absl::Status Put(const PendingAnswer& call, std::shared_ptr<const PlannedPart> part,
                    Decisions* decisions);

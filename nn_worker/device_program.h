@@ -28,13 +28,14 @@ class DeviceProgram {
   virtual ~DeviceProgram() = default;
 
   virtual bool has_cards() const = 0;
-  // As PlanDevice (nn_worker/trainer/device_rehearsal.h).
+  // Like PlanDevice (nn_worker/trainer/device_rehearsal.h).
   virtual absl::StatusOr<DevicePlan> Plan(const JobConfig& job) const = 0;
-  // As NewDeviceJobBackend (nn_worker/backend/device/backend_factory.h). REQUIRES: the job's device
-  // is not CPU
+  // Like NewDeviceJobBackend (nn_worker/backend/device/backend_factory.h). REQUIRES: the job's
+  // device is not CPU
   virtual absl::StatusOr<JobBackend> NewBackend(const NnWorkerConfig& config, int card,
                                                 const DeviceNeed& need) const = 0;
-  // As in nn_worker/backend/device/device_factory.h.
+  // These two are like CheckDeviceReduction and NewDeviceReduction
+  // (nn_worker/backend/device/device_factory.h).
   virtual absl::Status CheckReduction() const = 0;
   virtual absl::StatusOr<std::unique_ptr<DeviceReduction>> NewReduction(
       const NcclOptions& options, RendezvousStore* store,

@@ -240,7 +240,7 @@ std::function<void(double)> StepSinkOf(RoleRuntime& runtime, std::shared_ptr<Dev
   return [metrics](double seconds) { metrics->ObserveStep(seconds); };
 }
 
-// Logs whether the host launches a step as a few graphs or kernel by kernel.
+// Logs whether the host launches full training passes as graphs or kernel by kernel.
 void LogGraphs(const RoleRuntime& runtime, const Network& network) {
   const JobConfig& job = runtime.job();
   if (job.action() != JobConfig::TRAIN || job.nn_worker().device() == NnWorkerConfig::CPU) return;
@@ -340,8 +340,8 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
   if (made.meter != nullptr) {
     RETURN_IF_ERROR(trainer.Reserve(LargestPart(job, layout, made.backend->PinnedBuffers())));
   }
-  // A run begins from another run's model only once; later generations begin from the run's own
-  // cuts.
+  // Until the run has a cut, each generation begins from the other run's model (init_from); later
+  // generations begin from the run's own cuts.
   if (!runtime.cut_folder().empty()) {
     RETURN_IF_ERROR(trainer.StartFromCut(start));
   } else if (!job.init_from().empty()) {
@@ -398,9 +398,9 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
 
 absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,
                          absl::optional<int> card_flag) {
-  // Read before this rank is ready, so that no rank trains a step in a generation that cannot
-  // begin. The other ranks may not see rank 0's disk; they get the network from rank 0 later, in a
-  // call that needs all ranks.
+  // Read the model before this rank is ready, so that no rank trains a step in a generation that
+  // cannot begin. The other ranks may not see rank 0's disk; they get the network from rank 0
+  // later, in a call that needs all ranks.
   StartModel start;
   if (runtime.index() == 0) {
     ASSIGN_OR_RETURN(start, ReadStartModel(runtime.cut_folder(), runtime.job().init_from()));

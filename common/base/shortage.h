@@ -24,7 +24,7 @@ enum class Shortage {
 };
 
 // The shortage that the errno `error` of a system call reports; kNone if it reports none. EAGAIN
-// gives kProcesses, so REQUIRES: an EAGAIN comes from starting a process or a thread
+// gives kProcesses. REQUIRES: if `error` is EAGAIN, it comes from starting a process or a thread
 Shortage ShortageOfErrno(int error);
 
 // `status` with a mark that ShortageOf finds, whatever its message says. A status that is made anew

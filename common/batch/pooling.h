@@ -29,8 +29,8 @@
 namespace satrap {
 
 // The ids of one feature of a part, each as the number of its row. Refers to the caller's memory.
-// To select samples [b, e), take offsets [b, e] and leave rows and weights whole (offsets need not
-// begin at 0 then); without offsets, take rows and weights [b, e).
+// There are two ways to select samples [b, e). With offsets, take offsets [b, e], which need not
+// begin at 0 then, and keep all rows and weights. Without offsets, take rows and weights [b, e).
 struct RowIndices {
   size_t samples = 0;
   absl::Span<const uint32_t> rows;     // [num_ids]

@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Three rows of one segment of two values.
+// Three rows. Each has one segment of two values.
 const std::vector<float> kRows = {1, 2, 10, 20, 100, 200};
 constexpr RowColumns kWhole = {2, 0, 2};
 

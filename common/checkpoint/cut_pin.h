@@ -1,7 +1,6 @@
-// While a reader has a cut pinned, the run that made it, which may still be training, does not
-// remove it (checkpoint.keep): the reader holds a shared lock of the cut's manifest. The run asks
-// for the exclusive lock before it removes a cut; if it does not get the lock, it tries again
-// later.
+// A reader pins a cut, so that the run that made the cut, which may still be training, does not
+// remove it (checkpoint.keep). A pin is a shared lock of the cut's manifest. The run asks for the
+// exclusive lock before it removes a cut; if it does not get the lock, it tries again later.
 //
 // The lock is on the manifest itself, because in a folder that is mounted read-only no other file
 // can be made. A cut's manifest is removed before its other files. So a reader that holds the lock

@@ -16,8 +16,9 @@
 
 namespace satrap {
 
-// XXH64 of a text of the above. Paths are left out: files may move, but their content may not
-// change. The partitions of a stream that never ends are left out, too, because some may be added.
+// The XXH64 of a text that states everything listed at the top of this file. Paths are left out:
+// files may move, but their content may not change. The partitions of a stream that never ends are
+// left out, too, because some may be added.
 uint64_t OrderFingerprint(const JobConfig& job, const SplitList& splits);
 
 }  // namespace satrap

@@ -53,7 +53,8 @@ absl::Status SyncFoldersAbove(std::string path, FileSystem* file_system) {
        slash = path.rfind('/')) {
     path.resize(std::max<size_t>(slash, 1));  // "/" stays
     const absl::Status status = file_system->SyncFolder(path);
-    // This process may not read the folder, so it cannot have made the run's folder in it.
+    // This process is not allowed to read the folder, so it cannot have made the run's folder in
+    // it.
     if (absl::IsPermissionDenied(status)) break;
     // Folders further up most likely existed before, and not every file system can sync a folder.
     if (is_parent) RETURN_IF_ERROR(status);
@@ -120,7 +121,7 @@ absl::StatusOr<RunLog> RunLog::Open(const std::string& run_dir, FileSystem* file
     }
     RETURN_IF_ERROR(read.status());
     log.number_ = numbers.empty() ? 0 : numbers.back() - read->size();
-    // ReadDown returned them from the highest number down.
+    // ReadDown returned the entries from the highest number down.
     for (size_t left = read->size(); left > 0; --left) {
       ++log.number_;
       if (const absl::Status taken = log.Take(std::move((*read)[left - 1])); !taken.ok()) {

@@ -66,15 +66,15 @@ class RunLog {
   static absl::StatusOr<RunLog> Open(const std::string& run_dir, FileSystem* file_system,
                                      uint64_t writer = 0);
 
-  // Appends `entry` as the next number. If it returns OK, the entry survives a power failure.
-  // INVALID_ARGUMENT, with nothing written, if Open would refuse its topics. ALREADY_EXISTS if
-  // another process has appended since Open or the last Append; the entry is not in the log, and
-  // never will be. ABORTED if another process has taken over the run; it may or may not have read
-  // this entry. Other errors are those of FileSystem. After such an error HasForeignEntry tells
-  // what to do. If it returns false, the entry is not in the log, and Append may be called again:
-  // the next entry is written under the same number into a new file. If it returns true or fails,
-  // the entry may be in the log, or may still be lost in a power failure, and the process must not
-  // append again.
+  // Appends `entry` under the next number. If Append returns OK, the entry survives a power
+  // failure. INVALID_ARGUMENT, with nothing written, if Open would refuse the entry's topics.
+  // ALREADY_EXISTS if another process has appended since Open or the last Append; the entry is not
+  // in the log, and never will be. ABORTED if another process has taken over the run; that process
+  // may or may not have read this entry. Other errors are those of FileSystem. After one of these,
+  // call HasForeignEntry to find out what to do. If HasForeignEntry returns false, the entry is not
+  // in the log, and Append may be called again: the next entry is written under the same number
+  // into a new file. If HasForeignEntry returns true or fails, the entry may be in the log, or may
+  // still be lost in a power failure, and the process must not append again.
   absl::Status Append(const RunLogEntry& entry);
 
   // Appends a COMPACTED entry. Afterwards entries() returns what that entry holds. Errors are those
@@ -101,11 +101,13 @@ class RunLog {
   const EndEntry* end() const;  // how the run has ended; null if a generation has begun since
   // The cut of that name; null if none was committed.
   const CutEntry* FindCut(absl::string_view name) const;
-  // The number of generations since the last CUT entry that were begun because the generation
-  // before them had failed.
+  // The number of generations that were begun because the generation before them had failed. Counts
+  // back from the newest entry, and stops at the last CUT entry or at the last generation that
+  // began for another reason: a user's start or resume, a change of the run's size, ranks that left
+  // because they had been asked to, or a job that was dropped.
   int restarts_without_cut() const;
-  // Whether the newest entry is a cut with which the ranks left because they were asked to: the
-  // last cut of their generation.
+  // Whether the newest entry is the last cut of its generation: a cut with which the ranks left
+  // because they had been asked to leave.
   bool has_left() const;
   // The cut from which a generation would begin if it were claimed now: the last one committed
   // since the last GENERATION entry, or else the one from which that generation began. So a run
@@ -127,8 +129,9 @@ class RunLog {
   RunLog(std::string run_dir, FileSystem* file_system, uint64_t writer)
       : run_dir_(std::move(run_dir)), file_system_(file_system), writer_(writer) {}
 
-  // The entries from the newest COMPACTED one on, the newest first. DATA_LOSS if a number has no
-  // file, in which case `*missing` is set to this number, or if an entry is damaged.
+  // The entries from the newest COMPACTED one on, the newest first. DATA_LOSS if an entry is
+  // damaged, or if `numbers` lacks a number; NOT_FOUND if a listed file is gone. If a file is
+  // missing, sets `*missing` to its number.
   absl::StatusOr<std::vector<RunLogEntry>> ReadDown(const std::vector<size_t>& numbers,
                                                     absl::optional<size_t>* missing) const;
   absl::Status Take(RunLogEntry entry);

@@ -30,17 +30,19 @@ google::protobuf::RepeatedPtrField<SavedFeature> SavedFeaturesOf(const JobConfig
 struct TableFit {
   std::vector<std::string> features;  // those that read the table in an id space of the model
   std::vector<std::string> features_without_rows;  // those that read it in another id space
-  // For people, one sentence for each feature whose id space the model's table does not have, or
-  // whose ids are made by other rules. Names the field of the job that would make them agree.
+  // Texts for people: one sentence for each feature whose id space the model's table does not have,
+  // or whose ids are made by rules other than the model's. It names the field of the job that would
+  // make the two agree.
   std::vector<std::string> warnings;
 };
 
 // How the job's features fit the table of this name, which the run takes from the model. Empty if
-// the cut was made by an older build, which stored no rules. REQUIRES: a validated job
+// the cut was made by an older build, which did not store the rules by which ids are made.
+// REQUIRES: a validated job
 TableFit FitOf(const CheckpointManifest& model, const JobConfig& job, const std::string& table);
 
-// The warnings for all tables that the run takes from the model: those that WarmStartConfig.only
-// names, or all if the run only scores.
+// The warnings for all tables that the run takes from the model: those that match
+// WarmStartConfig.only, or all if `only` is empty or the run only scores.
 std::vector<std::string> IdWarnings(const CheckpointManifest& model, const JobConfig& job);
 
 }  // namespace satrap

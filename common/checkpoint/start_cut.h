@@ -11,11 +11,11 @@
 
 namespace satrap {
 
-// The type of the payload that marks such an error.
+// The type of the payload by which a status is marked as the error of a start cut.
 inline constexpr char kStartCutMark[] = "satrap/about_start_cut";
 
-// The advice for such an error. The run does not go back to an older cut by itself, because that
-// would lose work without anyone noticing.
+// The advice at the end of the message of a start cut's error. The run does not go back to an older
+// cut by itself, because that would lose work without anyone noticing.
 inline constexpr char kChooseAnotherCut[] =
     "go on from another cut with `satrap resume RUN --from CUT`";
 

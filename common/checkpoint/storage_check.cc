@@ -150,8 +150,9 @@ absl::Status LeaveRunId(const std::string& run_dir, uint64_t run_id, FileSystem*
   for (const std::string& name : names) {
     if (!absl::StartsWith(name, kProbePrefix)) continue;
     const std::string folder = absl::StrCat(run_dir, "/", name);
-    // Files are removed one by one. To a process that still works there, a folder that lacks some
-    // of them would look like one of a file system that loses files, so all of it goes at once.
+    // Remove deletes files one by one. If a process that still works in the folder saw only some of
+    // the files, it would conclude that the file system loses files. So the folder is renamed
+    // first, and all its files are gone at once.
     if (!absl::EndsWith(name, kGoing) && file_system->Rename(folder, folder + kGoing).ok()) {
       RETURN_IF_ERROR(file_system->Remove(folder + kGoing));
     } else {

@@ -24,10 +24,11 @@ namespace satrap {
 
 // Makes, writes, syncs, links, renames, locks and lists files in `run_dir`, which is made if it
 // does not exist. `mount_name`: the kind of the file system (common/file/mount_name.h), for the
-// message; may be empty. `writer`: a random number of this process. The message of an error names
-// the folder, the file system, the call and the cure:
-//   FAILED_PRECONDITION  the file system, or this process's rights there, do not suffice
-//   RESOURCE_EXHAUSTED   there is no room, or the machine lacks memory or descriptors
+// message; may be empty. `writer`: a random number of this process. Errors:
+//   FAILED_PRECONDITION  the file system, or this process's rights there, do not suffice; the
+//                        message names the folder, the file system, the call and the cure
+//   RESOURCE_EXHAUSTED   there is no room, or the machine lacks memory or descriptors; the error is
+//                        that of FileSystem
 //   ABORTED              another coordinator has claimed the run meanwhile and removed the folder
 absl::Status CheckStorage(const std::string& run_dir, absl::string_view mount_name, uint64_t writer,
                           FileSystem* file_system);

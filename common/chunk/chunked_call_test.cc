@@ -16,7 +16,7 @@ constexpr Method kMethods[] = {kChange};
 constexpr size_t kCalls = 40;
 constexpr int64_t kFrameBytes = 300 + kChunkOverheadBytes;
 
-// Sizes for which a message has no payload, fits in one frame, or needs several chunks.
+// Sizes for which a message fits in one frame, or needs several chunks.
 size_t SizeOf(uint64_t number) { return number * number * 131 % 2500; }
 
 // Different bytes for each number.
@@ -30,7 +30,7 @@ Buffer Bytes(uint64_t number, size_t size_bytes) {
 const Calls kAll = {kCalls, [](uint64_t number) { return Bytes(number, SizeOf(number)); },
                     [](uint64_t number) { return Bytes(~number, SizeOf(kCalls + 1 - number)); }};
 
-// Loses a tenth of the requests and of the answers, and brings a tenth of the requests twice.
+// Loses a tenth of the requests and of the answers, and delivers a tenth of the requests twice.
 const BadNetwork::Odds kOdds = {{0, 2, 1, 1, 1, 1, 1, 1, 1, 1}, 10, 20};
 
 // The sender, the receiver and the network between them. `room_bytes` is the room for incomplete

@@ -134,7 +134,8 @@ std::string ChangeOf(const FieldDescriptor* field, const Changes& changes) {
   return "";
 }
 
-// The text up to a period that a capital letter follows, so "Wang et al. 2017" does not end it.
+// The text up to the first period after which a word with a capital letter begins. So the period in
+// "Wang et al. 2017" does not end it.
 std::string FirstSentence(const std::string& text) {
   for (size_t at = text.find(". "); at != std::string::npos; at = text.find(". ", at + 1)) {
     if (at + 2 < text.size() && std::isupper(static_cast<unsigned char>(text[at + 2])) != 0) {
@@ -153,7 +154,8 @@ std::string MeaningOf(const FieldDescriptor* field) {
   return comment;
 }
 
-// Also adds the names of fields without a comment to `silent`.
+// Prints the sections of `message` and of the messages that its fields hold. Adds the names of
+// fields without a comment to `silent`.
 void PrintMessage(const Descriptor* message, const Changes& changes,
                   absl::flat_hash_set<std::string>* printed, std::vector<std::string>* silent) {
   if (!printed->insert(message->full_name()).second) return;

@@ -32,8 +32,8 @@ const char* TopicsPath(Stream stream);
 const char* FilesPath(Stream stream);
 
 // A rule by which text is read. The resolved job of a run that began with an older build does not
-// set its field, and the run keeps the rule that it began with, so the rule cannot be a default of
-// the field.
+// set the rule's field, and the run keeps the rule that it began with. So the rule cannot be a
+// default of the field.
 struct TextRule {
   const char* field;  // of JobConfig
   const char* older;  // its value of before there was the field

@@ -21,7 +21,8 @@ namespace satrap {
 // Applies "path=value". Messages on the way are created if they are not set; elements of repeated
 // fields must exist. INVALID_ARGUMENT naming the assignment, the step of the path that failed and
 // what was expected there; for an unknown field, it lists the known fields and suggests the one
-// that was probably meant. After an error `*message` may have new empty messages on the way.
+// that was probably meant. After an error `*message` may have new empty messages on the way, and a
+// list that was to be set has only the elements before the wrong one.
 absl::Status SetField(absl::string_view assignment, google::protobuf::Message* message);
 
 // Sets every singular scalar field that is not set, in `message` and in the messages below it that

@@ -29,8 +29,9 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 // Fields that a reproducible run must keep, because they change the order of summation or the
-// rounding of the summands. The numbers of other processes may change, because contributions are
-// sorted before they are added. Paths here and below leave out the positions in repeated fields.
+// rounding of the summands. The numbers of processes of all roles but nn_worker may change, because
+// contributions are sorted before they are added. Paths here and below leave out the positions in
+// repeated fields.
 constexpr absl::string_view kChangesBits[] = {
     "nn_worker.replicas",      "nn_worker.compute_threads", "nn_worker.precision",
     "nn_worker.device",        "nn_worker.loss_scale",      "embedding_worker.wire_dtype",
@@ -39,8 +40,8 @@ constexpr absl::string_view kChangesBits[] = {
 constexpr absl::string_view kBits =
     "the run is reproducible, and its model would get other bits than without the change";
 
-// Fields that a run in mode SYNC must keep, because in that mode they determine how the blocks are
-// divided into batches. In HYBRID they may change: the ledger keeps the bounds of the blocks that
+// Fields that a run in mode SYNC must keep, because in that mode they determine which batches are
+// made of the blocks. In HYBRID they may change: the ledger keeps the bounds of the blocks that
 // were closed.
 constexpr absl::string_view kMakesBatches[] = {
     "data.kafka.max_wait_ms", "data.valid_kafka.max_wait_ms", "data.test_kafka.max_wait_ms"};
@@ -104,7 +105,8 @@ std::string ShownValue(const Message& message, const FieldDescriptor* field) {
 }
 
 // Visits all fields by reflection. So if a field is added to the job later, a change of it is
-// refused until the field's author permits changes by an option (proto/options.proto).
+// refused unless an option of the field, or of a field above it, permits changes
+// (proto/options.proto).
 class Comparison {
  public:
   Comparison(const JobConfig& from, Problems* problems)

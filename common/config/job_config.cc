@@ -120,8 +120,8 @@ void MakeSectionsPresent(JobConfig* job) {
   }
 }
 
-// Clears the settings of how a cluster is reached, how much memory that takes, how long the run
-// waits for brokers, and the group in which the run publishes its progress.
+// Clears the settings that say how a cluster is reached, how much memory its messages take, how
+// long the run waits for brokers, and in which group the run publishes its progress.
 void LeaveOutAddresses(KafkaConfig* kafka) {
   kafka->clear_brokers();
   kafka->clear_settings();

@@ -305,15 +305,16 @@ std::vector<LabelTargets> LabelTargetsOf(const JobConfig& job) {
   return all;
 }
 
-// In a run from files, record_rules decides whether all layers are examined: the run's ledger
-// counts good records, and whether a record is good depends on the number of classes. The ledger of
-// a topic counts offsets, whether or not they hold good records, so there all layers are examined.
+// In a run from files, record_rules decides whether the shapes of all layers are examined: the
+// run's ledger counts good records, and whether a record is good depends on the number of classes.
+// The ledger of a topic counts offsets, whether or not they hold good records. So in a run from
+// topics all layers are examined.
 absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& output) {
   const bool looks_at_all = job.data().record_rules() >= 2 || job.data().has_kafka();
   if (!looks_at_all) return OutputWidth(job.model(), output);
   const MaybeShape shape = GraphShapes(job).Of(output);
-  // If an older build began a run from topics, the run still knows at least the classes that it
-  // knew then.
+  // If an older build has begun the run from topics, this build still knows at least the classes
+  // that the older build knew.
   if (!shape.has_value()) return OutputWidth(job.model(), output);
   return shape->size() == 1 ? absl::optional<int64_t>(shape->front()) : absl::nullopt;
 }

@@ -1,4 +1,4 @@
-// Which labels the losses of a job take, and which labels a loss can learn nothing from
+// Which labels the losses of a job accept, and from which labels a loss can learn nothing
 // (docs/models.md, "What labels a loss takes").
 //
 // Thread-safe: functions of their arguments.
@@ -29,7 +29,8 @@ enum class LearnsFrom {
   kSidesOfAHalf,  // pairs of a label above 1/2 and a label that is not
 };
 
-// The labels that one LABEL column may have: those that all tasks which read the column accept.
+// The labels that one LABEL column may have: those that are accepted by all tasks which read the
+// column as their label. A task that reads it only as its mask does not matter.
 struct LabelTargets {
   std::string column;
   TaskConfig::Loss loss = TaskConfig::BCE;  // the most restrictive loss of these tasks
@@ -38,7 +39,7 @@ struct LabelTargets {
   bool whole = false;  // if true, a label must also be a whole number
   LearnsFrom learns_from = LearnsFrom::kNoLabel;
 
-  // False for a missing label, NaN.
+  // False for a missing label, which is NaN.
   bool Takes(float label) const {
     return label >= least && label <= largest && (!whole || label == std::floor(label));
   }

@@ -102,7 +102,7 @@ TEST(LabelTargetsTest, WidthsFollowFromLayers) {
   EXPECT_EQ(OutputWidth(model, "none"), absl::nullopt);
 }
 
-// A job whose label 'y' is a class, and whose output these layers make.
+// A job whose label 'y' is a class, and whose output is made by `layers`.
 JobConfig JobOfLayers(const std::string& layers, int record_rules) {
   JobConfig job;
   CHECK_OK(ParseText(R"(

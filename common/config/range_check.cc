@@ -79,8 +79,8 @@ BorderCase BorderOf(const FieldDescriptor* field, const std::string& path) {
   return border;
 }
 
-// Whether the field's value is in the range if it is not set. If the field has a default of its
-// own, that is always in the range; otherwise the value is 0.
+// Whether the value of a field that is not set is in the range. If the field has a default of its
+// own, the default is always in the range; otherwise the value is 0.
 bool IsDefaultLegal(const FieldDescriptor* field) {
   const SettingRange& of_field = field->options().GetExtension(range);
   return field->has_default_value() ||

@@ -23,8 +23,8 @@ struct BorderCase {
   std::string range;              // as an error names it
 };
 
-// A rule between fields: if a field's path ends with `first`, its good values need the assignment
-// `second`, whose path begins at the same message: {"momentum.dampening",
+// A rule between fields: the good values of a field whose path ends with `first` need the
+// assignment `second`. Both paths begin at the same message. Example: {"momentum.dampening",
 // "momentum.form=RATE_OUTSIDE"}.
 using Rules = std::vector<std::pair<std::string, std::string>>;
 

@@ -41,7 +41,7 @@ void CheckValue(const FieldDescriptor* field, const std::string& path, T value,
   problems->Add(path, absl::StrCat("must be ", RangeText(of_field), ", got ", value));
 }
 
-// Checks element `index` of a list, or with -1 the value of a field that is not a list.
+// Checks element `index` of a list or, if `index` is -1, the value of a field that is not a list.
 void CheckNumber(const Message& message, const FieldDescriptor* field, int index,
                  const std::string& path, Problems* problems) {
   const Reflection& get = *message.GetReflection();

@@ -37,8 +37,7 @@ std::string LabelOf(const TaskConfig& task, const std::vector<std::string>& labe
   return labels.size() == 1 ? labels[0] : "";
 }
 
-// The column of the label `name`; null if the format has no columns, so that its labels are 0 and
-// 1.
+// The column of the label `name`. Null if the format declares no columns.
 const ColumnConfig* LabelColumn(const DataConfig& data, const std::string& name) {
   const Columns* columns = ColumnsIn(data);
   if (columns == nullptr) return nullptr;
@@ -170,8 +169,8 @@ void ValidateMetric(const JobConfig& job, Problems* problems) {
   }
   const std::vector<Metric> metrics = MetricsOf(loss, HasGroups(job.data()));
   if (metrics.empty()) {
-    // A ranking loss has no metric here: `satrap retrieve` measures a ranking among all items, but
-    // a part has only some of the items.
+    // A loss with candidates has no metric here: `satrap retrieve` measures a ranking among all
+    // items, but a part has only some of the items.
     if (job.action() == JobConfig::TRAIN && HasValidData(job.data())) {
       problems->Add("evaluation.task",
                     absl::StrCat(of, " has no metric to validate by, because its loss is ",

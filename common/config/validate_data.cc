@@ -275,7 +275,7 @@ void ValidatePreload(const DataConfig& data, const FeatureConfig& feature, const
         absl::StrCat("must be 0, because the ids of this feature are hashes, and none is in ",
                      "[0, ", feature.preload_ids(), "); ",
                      column != nullptr && feature.cross_columns_size() == 0
-                         ? "give its column a vocabulary, which makes the ids numbers from 0, or "
+                         ? "give its column a vocabulary, so that its ids are numbers from 0, or "
                          : "",
                      "leave preload_ids out: a row is made when its id is first seen"));
     return;

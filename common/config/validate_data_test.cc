@@ -258,7 +258,7 @@ TEST(ValidateData, OnlyIdsThatAreNumbersFrom0CanBePreloaded) {
   EXPECT_EQ(
       ProblemsOf(CsvJob(), {preload + "30"}),
       "data.features[0].preload_ids: must be 0, because the ids of this feature are hashes, and "
-      "none is in [0, 30); give its column a vocabulary, which makes the ids numbers from 0, or "
+      "none is in [0, 30); give its column a vocabulary, so that its ids are numbers from 0, or "
       "leave preload_ids out: a row is made when its id is first seen");
   JobConfig with_vocabulary = CsvJob();
   for (ColumnConfig& column : *with_vocabulary.mutable_data()->mutable_csv()->mutable_columns()) {

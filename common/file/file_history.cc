@@ -43,8 +43,8 @@ absl::Status CutForeignFile(const std::string& path, const FileLimits& limits) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) return FileError("read", path);
   if (!S_ISREG(status.st_mode) || status.st_size <= limits.bytes) return absl::OkStatus();
-  // Without the lock, two processes that cut at the same time would write into the same copy, and
-  // rename the older files twice.
+  // Without the lock, two threads or processes that cut at the same time would write into the same
+  // copy, and rename the older files twice.
   const auto lock = DiskFileSystem()->TryLock(path, LockKind::kExclusive);
   if (absl::IsUnavailable(lock.status())) return absl::OkStatus();  // another one cuts it now
   RETURN_IF_ERROR(lock.status());

@@ -45,11 +45,11 @@ using AlignedBuffer = std::unique_ptr<char[], FreeMemory>;
 // cost processor time of the kernel, which training would lose (docs/benchmarks.md, "What cuts
 // cost").
 //
-// Each full buffer is one direct write. The last bytes of a file do not fill a block of the disk,
-// so they go through the page cache. So does a small file, or one that is synced before its first
-// full buffer. If a direct write is refused, the same bytes are written by an ordinary write, and
-// so are all later ones: either the file system has no direct writes, or the ordinary write returns
-// the true error.
+// Each full buffer is one direct write. What is left at the end of a file goes through the page
+// cache, because its size is not a multiple of the disk's block size. So does a small file, or one
+// that is synced before its first full buffer. If a direct write is refused, the same bytes are
+// written by an ordinary write, and so are all later ones: either the file system has no direct
+// writes, or the ordinary write returns the true error.
 class DiskFile final : public WritableFile {
  public:
   DiskFile(std::string path, int fd, AlignedBuffer buffer)

@@ -38,7 +38,7 @@ class WritableFile {
 class ReadableFile {
  public:
   virtual ~ReadableFile() = default;
-  // The size when it was opened.
+  // The size that the file had when it was opened.
   virtual uint64_t size_bytes() const = 0;
   // Reads up to bytes.size() bytes into `bytes` and returns how many: fewer only at the end of the
   // file.
@@ -63,7 +63,7 @@ class FileSystem {
   // NOT_FOUND if there is no such file.
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) = 0;
 
-  // Creates an empty file at `path`. A file that was there loses its content.
+  // Creates an empty file at `path`. If there was a file, it loses its content.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
   // Replaces `to`, which may be a file or a link.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;

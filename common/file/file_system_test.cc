@@ -73,8 +73,8 @@ std::vector<unsigned char> CachedPages(const std::string& path, size_t size) {
   return pages;
 }
 
-// Whether the file system of a folder takes direct writes and keeps their bytes out of the page
-// cache. tmpfs may take them, but its files are always in that cache.
+// Whether the file system of a folder accepts direct writes and keeps their bytes out of the page
+// cache. tmpfs may accept them, but its files are always in that cache.
 bool WritesPastTheCache(const std::string& folder) {
   const std::string path = folder + "/probe";
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_DIRECT, 0600);

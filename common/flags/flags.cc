@@ -132,14 +132,16 @@ absl::StatusOr<std::vector<std::string>> Parse(const std::vector<std::string>& a
       // forgotten the value. One dash is allowed, because a value may be a negative number.
       value = args[++i];
     }
-    // Otherwise `--report=$FILE` with FILE unset would act as if the flag had not been given.
+    // Without this check, `--report=$FILE` with FILE unset would act as if the flag had not been
+    // given.
     if (value.empty() && !flag->value.empty() &&
         !(flag->may_be_empty && equals != std::string::npos)) {
       return wrong(absl::StrCat(" needs a value: --", name, " ", flag->value));
     }
     RETURN_IF_ERROR(Take(*flag, value));
   }
-  // Reported last: a misspelt name, which is reported first, explains a missing flag better.
+  // A missing flag is reported last. If a name is misspelt, that is reported first, because it
+  // explains why the flag is missing.
   for (const Flag& flag : flags) {
     if (!flag.is_required || given.count(flag.name) > 0) continue;
     return absl::InvalidArgumentError(

@@ -22,8 +22,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Whether the field becomes an object with a key for each name. A protobuf map would not serve,
-// because it has no order but docs/formats.md fixes one.
+// Whether the field becomes an object with a key for each name. A protobuf map would not do
+// instead: a map has no order, but docs/formats.md fixes one.
 bool IsByName(const FieldDescriptor* field) {
   if (!field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return false;
   const Descriptor* const each = field->message_type();

@@ -34,8 +34,9 @@ std::string JsonOf(const google::protobuf::Message& message,
 // take long or be interrupted. Nine digits are enough to distinguish floats.
 void PrintJson(const google::protobuf::Message& message, NumberFormat format = "%.9g");
 
-// Sets the fields that the text, an object, contains. Unknown keys are ignored, and null is read as
-// NaN. INVALID_ARGUMENT names the place and what is expected there; `message` is then partly set.
+// `text` is a JSON object. Sets the fields that it contains. Unknown keys are ignored, and null is
+// read as NaN. INVALID_ARGUMENT names the place and what is expected there; `message` is then
+// partly set.
 absl::Status ParseJson(absl::string_view text, google::protobuf::Message* message);
 
 }  // namespace satrap

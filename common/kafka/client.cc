@@ -95,8 +95,8 @@ absl::StatusOr<std::unique_ptr<KafkaClient>> KafkaClient::Create(const KafkaConf
 
 KafkaClient::~KafkaClient() {
   if (client_ == nullptr) return;
-  // Destroys the client on another thread, which may be abandoned. That thread keeps alive the
-  // state that callbacks use.
+  // Destroys the client on another thread. This destructor waits for that thread for a limited time
+  // and then abandons it, so the thread keeps alive the state that callbacks use.
   struct Done {
     Mutex mutex;
     CondVar changed;

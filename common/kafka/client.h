@@ -2,10 +2,10 @@
 // files of this folder include this header; the folder's other headers hide librdkafka.
 //
 // Thread-safe, except for the destructor. Everything that was obtained from the client (queues,
-// messages, topics) must be destroyed before the client. The destructor takes as long as a fetch
-// that waits at the broker (fetch.wait.max.ms), and up to a second if a broker is slow. If the
-// client read a topic that was deleted, librdkafka 2.0.2 would never finish destroying it; the
-// destructor then abandons that client, with its threads, after five seconds.
+// messages, topics) must be destroyed before the client. The destructor may have to wait until a
+// fetch that is waiting at the broker ends (fetch.wait.max.ms), and up to a second if a broker is
+// slow. If the client read a topic that was deleted, librdkafka 2.0.2 would never finish destroying
+// it; the destructor then abandons that client, with its threads, after five seconds.
 
 #ifndef SATRAP_COMMON_KAFKA_CLIENT_H_
 #define SATRAP_COMMON_KAFKA_CLIENT_H_
@@ -104,7 +104,7 @@ class KafkaClient {
   rd_kafka_t* client_ = nullptr;
 };
 
-// A list of partitions with offsets, as librdkafka takes them.
+// A list of partitions with offsets, in the form that librdkafka needs.
 class TopicPartitions {
  public:
   explicit TopicPartitions(size_t size);

@@ -54,17 +54,17 @@ class KafkaCluster {
       absl::Span<const KafkaPartition> partitions) const;
   // The first offset whose message has a time of at least `time_ms` (since 1970), or the latest
   // offset if there is none. A message with such a time that is written during the call has this
-  // offset or a later one. One element for each partition; errors are those of Ranges.
+  // offset or a later one. One element for each partition, in order; errors are those of Ranges.
   absl::StatusOr<std::vector<int64_t>> OffsetsAt(absl::Span<const KafkaPartition> partitions,
                                                  int64_t time_ms) const;
 
   // The offsets that KafkaConfig.group_id has committed; absent for partitions without a commit.
   absl::StatusOr<std::vector<absl::optional<int64_t>>> Committed(
       absl::Span<const KafkaPartition> partitions) const;
-  // Commits offsets for the group. Succeeds if all are committed; otherwise the error names the
-  // first offset that failed. Offsets that are not acknowledged within `limit` may still be
-  // committed later, but before those of a later call. REQUIRES: no process reads as a member of
-  // the group
+  // Commits offsets for the group. Succeeds only if all are committed. If the broker refuses some
+  // of them, the error names the first of these. Offsets that are not acknowledged within `limit`
+  // may still be committed later, but before those of a later call. REQUIRES: no process reads as a
+  // member of the group
   absl::Status Commit(absl::Span<const KafkaPlace> places) const;
 
  private:

@@ -43,7 +43,7 @@ class MessageBatch {
   // The last header of this name; absent if there is none, or if it has no value. This searches the
   // headers, so reading a header costs more than reading the key.
   absl::optional<absl::string_view> header(size_t i, const char* name) const;
-  // The message's time at the broker, milliseconds since 1970; -1 if it has none.
+  // The message's time at the broker, in milliseconds since 1970; -1 if the message has none.
   int64_t time_ms(size_t i) const;
 
   // A message that was not received from librdkafka.

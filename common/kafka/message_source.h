@@ -1,6 +1,6 @@
-// A MessageSource gives the messages of a fixed set of topic partitions. It is made with the offset
-// at which each partition begins. PartitionReader reads from brokers; tests use other
-// implementations.
+// A MessageSource gives the messages of a fixed set of topic partitions. When it is made, it is
+// given the offset at which reading begins in each partition. PartitionReader reads from brokers;
+// tests use other implementations.
 //
 // Every message is given once, in the order of offsets. Offsets without a message show as gaps:
 // every offset below next_offset() was given or holds no message.

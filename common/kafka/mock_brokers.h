@@ -1,5 +1,5 @@
-// Brokers inside the test's process: librdkafka's own mock. They start at once and need no Java,
-// and a test can make them unreachable or make them refuse. tests/kafka has a real broker.
+// Brokers inside the test's process: librdkafka's own mock. They start at once and need no Java. A
+// test can make them unreachable or make them refuse requests. tests/kafka has a real broker.
 //
 // Not thread-safe.
 

@@ -31,7 +31,9 @@ absl::Status CompareAnchor(const KafkaPartition& partition, const MessageMark& a
   if (look.latest >= 0 && look.latest <= anchor.offset) {
     return AnotherTopic(partition, anchor.offset);
   }
-  // No message at the anchor's offset: retention or compaction may have removed it since.
+  // If the look has found no message at the anchor's offset, that shows no change: retention or
+  // compaction may have removed the message since it was read. After an error, which the reader
+  // will report, there is no message either.
   if (!look.first.has_value() || look.first->offset > anchor.offset) return absl::OkStatus();
   return look.first->hash == anchor.hash ? absl::OkStatus()
                                          : AnotherTopic(partition, anchor.offset);
@@ -169,8 +171,8 @@ bool PartitionGuard::Await() {
 }
 
 bool PartitionGuard::AnyAwaits() {
-  // Allows kLookMs more than the reader does, so that if all brokers are unreachable the reader
-  // reports it, in an error that names them.
+  // Allows kLookMs more than the reader does, so that if all brokers are unreachable, it is the
+  // reader that reports this: its error names the brokers.
   const int64_t limit_ms = static_cast<int64_t>(config_.broker_wait_seconds() * 1000) + kLookMs;
   const int64_t waited_ms = MonotonicMs() - begin_ms_;
   bool any = false;
@@ -215,8 +217,8 @@ void PartitionGuard::AskWhatMayHaveChanged() {
       // If there is a reason to doubt the partition, the result of its last look no longer counts.
       if (std::exchange(guarded.doubt, false)) guarded.looked_end = -2;
       if (!guarded.status.ok() || guarded.end == guarded.looked_end) continue;
-      // Nothing was read if there is no anchor. If the start is also 0, there are no earlier
-      // messages that could be missed.
+      // If there is no anchor and the start is 0, nothing was read yet, because the first message
+      // would have become the anchor, and there are no earlier messages that could be missed.
       if (!guarded.anchor.has_value() && guarded.start == 0) continue;
       AddQuestion(i, &asked, &questions);
     }

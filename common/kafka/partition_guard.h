@@ -91,7 +91,7 @@ class PartitionGuard {
     int64_t start = 0;
     absl::optional<MessageMark> anchor;
     absl::optional<MessageMark> latest;  // the last message read after the anchor
-    int64_t earliest = -1;               // without an anchor: the first offset that looks found
+    int64_t earliest = -1;               // without an anchor: its first offset in the last look
     int64_t end = -1;                    // as last reported
     int64_t looked_end = -2;             // `end` at the time of the last look with an answer
     bool is_missing = false;

@@ -16,7 +16,7 @@
 namespace satrap {
 namespace {
 
-// How long a poll waits for a message before `stop` is asked again.
+// How long a poll waits for a message before `stop` is called again.
 constexpr int kSliceMs = 100;
 
 using KafkaMessage = std::unique_ptr<rd_kafka_message_t,
@@ -119,8 +119,8 @@ class Looker {
     }
   }
 
-  // Completes the look at question `i` with `message`. Returns false if it does not answer the
-  // question.
+  // Completes the look at question `i` with `message`. Returns false if `message` does not answer
+  // the question.
   bool IsAnswer(const rd_kafka_message_t& message, size_t i) {
     const PartitionQuestion& question = questions_[i];
     PartitionLook& look = looks_[i];
@@ -143,9 +143,9 @@ class Looker {
     return !MayPass(status);  // otherwise librdkafka keeps trying
   }
 
-  // Asks for the end of a partition again, because librdkafka gives no further message of that
-  // partition. Of the questions that need this, takes the one that has waited longest, and returns
-  // it if it is answered now.
+  // Asks for the end of a question's partition again, because librdkafka delivers no further
+  // message of that partition. Takes the question that has waited longest for this, and returns it
+  // if it is answered now.
   absl::optional<size_t> AskLatestAgain() {
     if (ask_again_.empty()) return absl::nullopt;
     const size_t i = ask_again_.front();

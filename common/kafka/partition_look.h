@@ -4,7 +4,7 @@
 // Partitions do not wait for each other: if a broker is down, is slow or refuses, partitions that
 // other brokers lead are still answered.
 //
-// Thread-safe: functions of their arguments. They block as long as they say.
+// Thread-safe: functions of their arguments. Each function says how long it may block.
 
 #ifndef SATRAP_COMMON_KAFKA_PARTITION_LOOK_H_
 #define SATRAP_COMMON_KAFKA_PARTITION_LOOK_H_
@@ -38,10 +38,10 @@ struct PartitionLook {
 
 // Asks all questions at once. Calls `found` with the number of a question and its look as soon as
 // the brokers have answered the whole question, at most once for each. Returns when all questions
-// are answered, when `limit_ms` have passed, or when `stop` returns true; a query in progress may
-// add a second. If an error occurs that waiting cannot cure, the answer is a look without a
-// message; the partition's reader will meet the error, too. REQUIRES: no partition twice; `client`
-// reads nothing else
+// are answered, when `limit_ms` have passed, or when `stop` returns true; a query that is in
+// progress then may take up to a second longer. If an error occurs that waiting cannot cure, the
+// answer is a look without a message; the partition's reader will meet the error, too. REQUIRES: no
+// two questions have the same partition; `client` reads nothing else
 void LookAtPartitions(KafkaClient* client, const std::vector<PartitionQuestion>& questions,
                       int64_t limit_ms, const std::function<bool()>& stop,
                       const std::function<void(size_t, const PartitionLook&)>& found);

@@ -121,14 +121,15 @@ TEST_F(PartitionLookTest, ARefusalOfTheFirstOffsetThatWaitingDoesNotCureIsAnAnsw
   EXPECT_EQ(looks.at(1).first->hash, Xxh64("7")) << "no offset was asked for";
 }
 
-// The partition was shorter when the messages were asked for than when its end was.
+// The partition was shorter when its messages were asked for than when its end was asked for.
 TEST_F(PartitionLookTest, APartitionThatHasGrownPastTheOffsetIsNotTakenForOneThatEndsThere) {
   brokers_.HideMessagesOnce();
   const auto client = Client();
   absl::optional<PartitionLook> found;
   int polls = 0;
   const auto stop = [&] {
-    // Known once the fetch was answered. Then a poll tells that the offset is after the end.
+    // Both offsets are known once the fetch was answered. After that, a poll tells that the offset
+    // of the question is after the end.
     int64_t low = -1, high = -1;
     rd_kafka_get_watermark_offsets(client->get(), "clicks", 0, &low, &high);
     return high == 10 && ++polls == 10;

@@ -26,9 +26,9 @@ struct PartitionOffset {
 // Asks for RD_KAFKA_OFFSET_BEGINNING or RD_KAFKA_OFFSET_END of each partition. If one broker does
 // not answer, librdkafka gives no answers at all. Then the partitions of each broker are asked for
 // separately, so that a broker that is down or refuses affects only its own partitions. Takes at
-// most kPartitionQueryMs if all brokers answer; otherwise three times as long, and once more
-// kPartitionQueryMs for each broker that does not answer. Returns after the query in progress when
-// `stop` returns true.
+// most kPartitionQueryMs if all brokers answer; otherwise at most three times as long, plus another
+// kPartitionQueryMs for each broker that does not answer. If `stop` returns true, returns after the
+// query in progress.
 constexpr int kPartitionQueryMs = 1000;
 std::vector<PartitionOffset> AskOffsets(KafkaClient* client,
                                         const std::vector<KafkaPartition>& partitions,

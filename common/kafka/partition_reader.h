@@ -19,9 +19,9 @@
 //
 // Threads: Read and next_offset of one partition belong to one thread at a time; different threads
 // may read different partitions. Everything else is thread-safe. Only these block: Wait; the
-// destructor, as long as KafkaClient's; and, for at most 10 s, a Read of an offset that the broker
-// refuses. (Read then asks which offsets the broker has.) Batches must be destroyed before the
-// reader.
+// destructor, which waits for the reader's threads (partition_watch.h, partition_guard.h) and then
+// for KafkaClient's destructor; and, for at most 10 s, a Read of an offset that the broker refuses.
+// (Read then asks which offsets the broker has.) Batches must be destroyed before the reader.
 //
 // message_source.h documents the methods.
 //

@@ -74,7 +74,8 @@ bool PartitionWatch::Await() {
     if (left_ms <= 0 || last_query_ms_ == 0) break;
     changed_.WaitFor(&mutex_, left_ms);
   }
-  // From here on, a queue that runs low needs another query.
+  // If a queue runs low after this point, the query that now follows is not enough, and another one
+  // is needed.
   low_.store(false, std::memory_order_relaxed);
   last_query_ms_ = MonotonicMs();
   return true;

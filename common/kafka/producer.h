@@ -50,9 +50,10 @@ class KafkaProducer {
     bool may_be_shortened = false;
   };
   // Copies the message and queues it. While the queue (librdkafka's queue.buffering.*) is full,
-  // waits for at most `limit`. UNAVAILABLE if it stayed full; INVALID_ARGUMENT if the message is
-  // too large; NOT_FOUND for a topic or partition that does not exist; otherwise the error of an
-  // earlier message that could not be delivered. Errors name topic and partition.
+  // waits for at most `limit`. UNAVAILABLE, naming the topic, if it stayed full; INVALID_ARGUMENT
+  // if the message is too large; NOT_FOUND for a topic or partition that does not exist; otherwise
+  // the error of an earlier message that could not be delivered. Errors other than UNAVAILABLE for
+  // a full queue name the topic and, if it is known, the partition.
   absl::Status Send(const Message& message, absl::Duration limit = absl::Seconds(30));
 
   // Waits, at most `limit`, until every message is acknowledged; false if time ran out. Returns the

@@ -27,7 +27,8 @@ struct Forced {
   const char* reason;
 };
 
-// Settings that a job must not name, because ResolveKafkaSettings gives them fixed values or none.
+// Settings that a job must not name, each with the reason. ResolveKafkaSettings sets them itself,
+// or leaves them unset.
 constexpr Forced kForced[] = {
     {"bootstrap.servers", "name the brokers in `brokers`"},
     {"metadata.broker.list", "name the brokers in `brokers`"},

@@ -1,6 +1,6 @@
 // The settings of librdkafka for a job's KafkaConfig. The job's own settings override Satrap's
-// defaults. Some settings are fixed, because reading each message exactly once depends on them: a
-// job must not name them, and the error says why.
+// defaults. There are settings that a job must not name, mostly because reading each message
+// exactly once depends on the values that Satrap gives them. The error says why.
 //
 // Secrets (passwords, private keys) are refused as plain values, because the run's log keeps the
 // job. They are given as `file:PATH` or `env:NAME` and resolved when a client is made.

@@ -39,7 +39,8 @@ TEST(LearningRateSchedule, FallsExponentially) {
   ExpectFactors("exponential { decay_steps: 10 factor: .25 }", {{0, 1}, {5, .5}, {10, .25}});
 }
 
-// The schedule of MLPerf's DLRM: a warm-up, and later the factor ((end - step) / decay_steps)^2.
+// The schedule of MLPerf's DLRM: a warm-up, and later, from start_step to end = start_step +
+// decay_steps, the factor ((end - step) / decay_steps)^2.
 TEST(LearningRateSchedule, FallsByAPolynomial) {
   const std::string text =
       "warmup_steps: 2 polynomial { start_step: 10 decay_steps: 4 power: 2 end_factor: 0 }";

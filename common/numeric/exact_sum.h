@@ -20,8 +20,8 @@ class ExactSum {
 
   // The sum, rounded once. Inf or NaN if an Inf or NaN was added.
   double Rounded() const;
-  // Doubles whose exact sum this is, the largest first; at least one. Adding them to another
-  // ExactSum has the same result as adding the original values.
+  // Doubles that add up exactly to this sum, the largest first; at least one. Adding them to
+  // another ExactSum has the same result as adding the original values.
   absl::InlinedVector<double, 4> Terms() const;
 
  private:

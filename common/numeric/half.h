@@ -4,7 +4,7 @@
 // To 16 bits: rounds to nearest, ties to even. A value that is too large becomes an infinity, a
 // subnormal result is kept, and a NaN becomes a quiet NaN with the upper bits of its payload. To 32
 // bits: exact, except that a signalling f16 NaN becomes quiet. The bulk functions use the vector
-// instructions that the CPU has and give the same bits as the scalar ones, also in a thread that
+// instructions that the CPU has and give the same bits as the scalar ones, even in a thread that
 // flushes subnormal f32 to zero (denormals.h).
 //
 // Thread-safe: no state.

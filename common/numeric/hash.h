@@ -25,8 +25,8 @@ inline uint64_t Mix64(uint64_t x) {
   return x;
 }
 
-// The key of an id in an id space. Within each space different ids have different keys.
-// `id_space_hash` is Xxh64(id_space).
+// The key of an id in an id space. Within each space this is a bijection of ids, so different ids
+// have different keys. `id_space_hash` is Xxh64(id_space).
 inline uint64_t KeyOf(uint64_t id, uint64_t id_space_hash) { return Mix64(id ^ id_space_hash); }
 
 // The top bits of a row's key give its partition of the table. The number of partitions is a

@@ -21,7 +21,7 @@ inline uint64_t RandomBits(uint64_t a, uint64_t b, uint64_t c = 0) {
 inline float UniformFloat(uint64_t bits) { return static_cast<float>(bits >> 40) * 0x1p-24f; }
 inline double UniformDouble(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
-// Standard normal, by the Box-Muller transform of two halves of the random bits of (a, b, c).
+// Standard normal, by the Box-Muller transform of the random bits of (a, b, 2c) and (a, b, 2c+1).
 inline double NormalDouble(uint64_t a, uint64_t b, uint64_t c = 0) {
   const double u = 1.0 - UniformDouble(RandomBits(a, b, 2 * c));
   const double v = UniformDouble(RandomBits(a, b, 2 * c + 1));

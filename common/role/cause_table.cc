@@ -75,7 +75,7 @@ constexpr CauseRule kRules[] = {
      "nobody knows why the generation ended", "look at the logs"},
 };
 
-// What never ends a process, because it concerns only a single record. The parser and
+// A failure that never ends a process, because it concerns only a single record. The parser and
 // data.max_bad_fraction decide what happens (data_loader/batch/read_progress.h).
 struct QuarantineRule {
   const char* what;

@@ -49,8 +49,9 @@ bool NoRestartCures(const Ending& now, const Ending& before);
 // lacked; otherwise the status code decides.
 Ending::Kind KindOf(const absl::Status& error);
 
-// The pause before the next attempt to begin a generation, after `ends` attempts in a row ended
-// before their members were ready: 0.1, 0.2, 0.4, ... 5 s; 0 if `ends` is 0.
+// The pause before the next attempt to begin a generation, to start a role or to register it, after
+// `ends` attempts in a row that ended before they were ready: 0.1, 0.2, 0.4, ... 5 s; 0 if `ends`
+// is 0.
 int64_t PauseBeforeReadyMs(int ends);
 
 // The table in Markdown, as docs/operations.md has it.

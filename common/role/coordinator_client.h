@@ -40,8 +40,9 @@ inline constexpr rpc::Method kWish = {"/satrap.Coordinator/Wish", false};
 
 class CoordinatorClient final : public RendezvousStore {
  public:
-  // `envelope` is that of RegisterAnswer: a coordinator of another run answers FAILED_PRECONDITION.
-  // Clients that do not know a run yet leave it empty, and may only call Register and Status.
+  // `envelope` is the one in RegisterAnswer. If it names another run than the coordinator's own,
+  // the coordinator answers FAILED_PRECONDITION. Clients that do not know a run yet leave it empty,
+  // and may only call Register and Status.
   explicit CoordinatorClient(rpc::Channel* channel, const Envelope& envelope = Envelope(),
                              int64_t timeout_ms = kHeartbeatTimeoutMs)
       : channel_(channel), envelope_(envelope), timeout_ms_(timeout_ms) {}

@@ -14,8 +14,8 @@
 //
 // A process with --ending=PATH writes its Ending there before it exits, even if an exception ends
 // it (process_end.h). The file appears as a whole, because it is written under another name first.
-// After a signal or a failed CHECK there is no file. So before a process is started, the file that
-// the previous process left is removed.
+// After a signal or a failed CHECK there is no file. So whoever starts a process first removes the
+// file that the previous process left.
 //
 // Thread-safe: functions of their arguments and of the file.
 

@@ -95,7 +95,8 @@ class FakeCoordinator final : public rpc::Handler {
     while (wishes_ < count) changed_.Wait(&mutex_);
     return wishes_;
   }
-  void AwaitHeartbeats(int count);  // this many more, however they are answered
+  // Waits for `count` more heartbeats, not counting those left unanswered after FallSilent.
+  void AwaitHeartbeats(int count);
   RunState state() {
     MutexLock lock(&mutex_);
     return state_;

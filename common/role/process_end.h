@@ -17,9 +17,9 @@
 namespace satrap {
 
 // From now on an unexpected end is printed to stderr as an error, and its Ending is written to
-// `ending_path`, unless that is empty. If the process lacks something, it then exits with 75
-// (kExitStartAgain). After any other exception it aborts, to leave a core dump. The main function
-// calls this once.
+// `ending_path`, unless that is empty. If the cause is that the process lacks a resource, it then
+// exits with 75 (kExitStartAgain). After any other exception it aborts, to leave a core dump. The
+// main function calls this once.
 void ReportUnexpectedEnd(Role role, int index, const std::string& ending_path);
 
 // Says what the process is doing from now until the next call, such as "loads the rows of the cut".

@@ -330,8 +330,8 @@ void RoleRuntime::Rep::SendHeartbeat() {
     request.set_knows_members(!members.empty());
   }
   {
-    // Stays locked during the call, so that ~ProgressRegistration waits for it. After that
-    // destructor the objects that the source refers to may be destroyed.
+    // Stays locked during the call, so that ~ProgressRegistration waits for the call. Once that
+    // destructor has returned, the objects that the source refers to may be destroyed.
     MutexLock lock(&progress_mutex);
     if (progress_source) progress_source(&request);
   }

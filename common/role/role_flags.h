@@ -42,8 +42,8 @@ struct CoordinatorFlags {
   std::string config;
   std::string listen;  // required
   // Whether the user resumes the run. --config is then the job of the next generation, and that
-  // generation begins from the cut `from`: a name in RUN/checkpoints or a path to such a name. If
-  // `from` is empty, it begins from the newest cut.
+  // generation begins from the cut `from`: the name of a cut or link in RUN/checkpoints, or a path
+  // to one. If `from` is empty, it begins from the newest cut.
   bool next_job = false;
   std::string from;  // only with next_job or a submission
   // Which submission of the run this coordinator belongs to (common/checkpoint/run_end.h); 0: it is

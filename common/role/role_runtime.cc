@@ -30,8 +30,8 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kServerDrainMs = 500;
-// How long a role waits until it sees the run's folder as the coordinator does. A network file
-// system may answer from a cache for a while.
+// How long a role waits for the run's folder to show what the coordinator has written there. A
+// network file system may answer from a cache for a while.
 constexpr int64_t kSeesRunMs = 30000;
 constexpr int kSeesRunPauseMs = 100;
 
@@ -240,8 +240,8 @@ int RunRole(Role role, int argc, char** argv,
     fprintf(stderr, "error: %s: %s\n", std::string(RoleName(role)).c_str(),
             std::string(status.message()).c_str());
     if (flags.ok()) LeaveEnding(flags->ending, FailureOf(role, flags->role_index, status));
-    // FAILED_PRECONDITION means that the coordinator belongs to another generation. A later start
-    // may find the right coordinator.
+    // If there is no coordinator, or it belongs to another generation (FAILED_PRECONDITION), a
+    // later start may find the right coordinator.
     const Ending failure = FailureOf(role, 0, status);
     const bool again =
         absl::IsFailedPrecondition(status) || !NoRestartCures(failure, /*before=*/Ending());

@@ -33,9 +33,9 @@
 //
 // Signals. The first SIGTERM asks the coordinator to stop the run; in pods it asks this process
 // alone to leave, which the heartbeats say, and the run goes on without it. This process continues
-// to serve until the generation has its last cut, or until stop_seconds and a little more have
-// passed (75). A second SIGTERM, or a SIGINT, exits with 0 at once. The local launcher asks the
-// coordinator itself, and sends SIGKILL.
+// to serve until the generation has its last cut. If stop_seconds and a little more pass without
+// that, it exits with 75. A second SIGTERM, or a SIGINT, exits with 0 at once. The local launcher
+// asks the coordinator itself, and sends SIGKILL.
 //
 // Thread-safe, but Serve, Join and WaitForFinish are for the main thread.
 
@@ -78,8 +78,8 @@ class RoleRuntime {
   const RoleFlags& flags() const;
   int index() const;                 // of this replica in its role
   const Envelope& envelope() const;  // what every call of this generation carries
-  // The folder of the cut from which this generation begins. If it begins without a cut, this,
-  // position and ledger are empty.
+  // The folder of the cut from which this generation begins. If it begins without a cut,
+  // cut_folder(), position() and ledger() are empty.
   const std::string& cut_folder() const;
   const RunPosition& position() const;
   const LedgerState& ledger() const;   // data loaders and rank 0 only
@@ -97,9 +97,9 @@ class RoleRuntime {
   // Engines call this sink with an error, which ends this process. The sink never blocks. Only the
   // first error counts.
   std::function<void(absl::Status)> failure_sink();
-  // Returns if `status` is OK. Otherwise ends the process as an error returned by the body would,
-  // but without unwinding: that would destroy objects such as a collective, and peers would notice
-  // before this role reports its error.
+  // Returns if `status` is OK. Otherwise ends the process as if the body had returned this error,
+  // but without unwinding. (Unwinding would destroy objects such as a collective, and peers would
+  // notice that before this role has reported its error.)
   void ExitUnlessOk(const absl::Status& status);
 
   // Starts the server of `methods` at flags().listen, once; large messages come and go in chunks

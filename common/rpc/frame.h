@@ -40,10 +40,10 @@ absl::Status FrameTooLarge(absl::string_view kind, const Method& method, absl::s
 // copying it. REQUIRES: a message of a plain method has no payload; each field is under 2 GiB
 std::string EncodeFramePrefix(const Method& method, const Message& message);
 
-// Decodes the message in the concatenated bytes of `slices`, which may be cut anywhere and need no
-// alignment. The payload is copied once, into a Buffer of its own (from `allocator` unless that is
-// null). INVALID_ARGUMENT if the bytes are not a frame of the method. A length that exceeds the
-// remaining bytes is refused before anything is allocated for it.
+// Decodes the message in the concatenated bytes of `slices`, which may be divided at any byte and
+// need no alignment. The payload is copied once, into a Buffer of its own (from `allocator` unless
+// that is null). INVALID_ARGUMENT if the bytes are not a frame of the method. A length that exceeds
+// the remaining bytes is refused before anything is allocated for it.
 absl::StatusOr<Message> DecodeFrame(const Method& method,
                                     absl::Span<const absl::string_view> slices,
                                     const std::shared_ptr<BufferAllocator>& allocator = nullptr);

@@ -40,7 +40,8 @@ class TempFolder {
   std::string path_;
 };
 
-// Answers Echo with its request, and keeps the callbacks of Park until TakeParked.
+// Answers Echo with its request. But if the header is "fail", answers NOT_FOUND; if it is "drop",
+// destroys the callback without calling it. Keeps the callbacks of Park until TakeParked.
 class TestHandler final : public Handler {
  public:
   void Handle(const Method& method, Message request, Callback respond) override {

@@ -100,7 +100,7 @@ struct NumberedClient::State : std::enable_shared_from_this<NumberedClient::Stat
   Executor* const executor;
   const std::vector<Peer> peers;
   CallNumbers numbers;
-  std::atomic<uint64_t> next_key{0};  // for `open`, because forwarded calls have no number
+  std::atomic<uint64_t> next_key{0};  // for `open`; forwarded calls have no number of ours
 
   Mutex mutex;
   std::map<uint64_t, std::weak_ptr<ReliableCall>> open GUARDED_BY(mutex);

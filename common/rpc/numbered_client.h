@@ -63,8 +63,8 @@ class NumberedClient {
   // Like Call, but for a call that another process has numbered: `id` is sent unchanged.
   void Forward(size_t peer, const CallId& id, Message request, Callback done);
 
-  // Gives up all open calls: no further attempt begins, and each `done` gets CANCELLED on the
-  // executor unless it has its result already. REQUIRES: no Call or Forward at the same time
+  // Gives up all open calls: no further attempt begins, and each `done` that has no result yet gets
+  // CANCELLED on the executor. REQUIRES: no Call or Forward at the same time
   void CancelAll();
 
  private:

@@ -110,8 +110,9 @@ struct WireValues {
   WireValues Subrange(size_t from, size_t n) const;
 };
 
-// The range of Section.scale_exponent. It includes every scale that f32 values need. For each e in
-// the range, 2^e and 2^-e are normal floats.
+// The range of Section.scale_exponent. The largest exponent is the one that the largest f32 needs.
+// The least exponent is used for all sections whose magnitudes are below 2^-85, so the smallest f32
+// values may underflow. For each e in the range, 2^e and 2^-e are normal floats.
 constexpr int kLeastScaleExponent = -100;
 constexpr int kLargestScaleExponent = 113;
 

@@ -91,8 +91,9 @@ class ReliableCall : public std::enable_shared_from_this<ReliableCall> {
   bool attempt_has_payload_ GUARDED_BY(mutex_) = false;
   int64_t attempt_ GUARDED_BY(mutex_) = 0;         // the number of the current or next attempt
   int64_t attempt_timeout_ms_ GUARDED_BY(mutex_);  // without the payload's TransferMs
-  // When this attempt, or the pause before it, should end. Any time after that counts as a
-  // suspension of this process, not as the peer's silence.
+  // When the pause before this attempt should end or, once the attempt has begun, when it has taken
+  // RpcTimeouts::attempt_timeout_ms. Time that is more than kUsualLatenessUs after that does not
+  // count as the peer's silence.
   int64_t due_us_ GUARDED_BY(mutex_);
   int64_t last_sign_us_ GUARDED_BY(mutex_);
   int64_t pause_us_ GUARDED_BY(mutex_);

@@ -228,7 +228,7 @@ TEST_F(ReliableCallTest, OneLostAttemptWithALargePayloadIsNotSilence) {
   executor_.AdvanceBy(kSecondUs);
   EXPECT_TRUE(results_.empty());
   ASSERT_EQ(channel_.requests.size(), 2u);
-  // The process is suspended for less time than the attempt has, but the connection breaks
+  // The process is suspended for less time than the attempt may take, but the connection breaks
   // meanwhile.
   executor_.JumpBy(36 * kSecondUs);
   Answer(1, absl::UnavailableError("the connection was closed meanwhile"));

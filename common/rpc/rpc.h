@@ -1,6 +1,6 @@
 // The interface between engines and the network. Engines call peers through a Channel and serve
 // calls as a Handler; neither knows gRPC. Implementations: grpc_channel.h and grpc_server.h for
-// real processes, tests/simulation for a network that loses, repeats, delays and reorders.
+// real processes, tests/simulation for a network that loses, repeats, delays and reorders messages.
 //
 // A Message consists of a small protobuf header and bulk bytes, the payload. A bulk method sends
 // both as the protobuf message

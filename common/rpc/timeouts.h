@@ -11,7 +11,8 @@ namespace satrap::rpc {
 
 struct RpcTimeouts {
   // The sender makes another attempt when an attempt has had no answer for this long, plus the time
-  // that its payload may take (TransferMs). Longer than hold_ms, so that WAIT arrives in time.
+  // that its payload may take (TransferMs). This must be longer than hold_ms, so that WAIT arrives
+  // in time.
   int64_t attempt_timeout_ms = 10000;
   // The receiver answers WAIT to a call that is still running after this long.
   int64_t hold_ms = 5000;

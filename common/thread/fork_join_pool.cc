@@ -45,8 +45,9 @@ struct ForkJoinPool::Rep {
       for (int i = 0; i < kSpins && generation.load(std::memory_order_acquire) == seen; ++i) {
         Pause();
       }
-      // Spinning only avoids going to sleep; decisions are made under the mutex. A helper that has
-      // missed a whole Run finds open == nullptr and waits for the next Run.
+      // The loop above decides nothing: by spinning, a helper only tries not to go to sleep.
+      // Decisions are made under the mutex. A helper that has missed a whole Run finds open ==
+      // nullptr and waits for the next Run.
       absl::FunctionRef<void(int64_t, int)>* job = nullptr;
       {
         MutexLock lock(&mutex);

@@ -21,8 +21,8 @@ struct ThreadPoolExecutor::Rep {
   CondVar timer_changed;
   bool stopping GUARDED_BY(mutex) = false;
   std::deque<Task> tasks GUARDED_BY(mutex);
-  // Due timers run before waiting tasks. Many of them must meet a deadline (such as an answer
-  // WAIT), and would miss it if they waited behind a long queue.
+  // Due timers run before waiting tasks. Many timers, such as the one for an answer WAIT, must meet
+  // a deadline, and would miss it if they waited behind a long queue.
   std::deque<Task> due_timers GUARDED_BY(mutex);
   // Ordered by due time; timers due at the same time keep the order of PostAfter.
   std::multimap<int64_t, Task> timers GUARDED_BY(mutex);
@@ -92,8 +92,8 @@ void ThreadPoolExecutor::PostAfter(int64_t delay_us, Task task) {
   MutexLock lock(&rep_->mutex);
   if (rep_->stopping) return;
   const auto timer = rep_->timers.emplace(due_us, std::move(task));
-  // The timer thread sleeps until the earliest timer is due, so it is woken only if this timer is
-  // the earliest.
+  // The timer thread sleeps until the earliest timer is due, so it is woken only if the new timer
+  // is the earliest.
   if (timer == rep_->timers.begin()) rep_->timer_changed.NotifyOne();
 }
 

@@ -1,8 +1,8 @@
-// A BatchCutter queues the unconsumed records of blocks, and between them riders: provenance
-// without records, such as ends of splits and slots of topic partitions without records. A batch
-// takes records from the front, so it may end in the middle of a block, and a block may feed
-// several batches. A rider is sent with the record before it, or with the next part if there is
-// none.
+// A BatchCutter queues the unconsumed records of blocks, and between them riders. A rider is
+// provenance without records: the end of a split, for example, or those slots of a topic partition
+// that hold no records. A batch takes records from the front, so it may end in the middle of a
+// block, and a block may feed several batches. A rider is sent with the record before it, or with
+// the next part if there is none.
 //
 // A block is kept in memory until its last record has gone into a batch; parts hold copies.
 //
@@ -46,10 +46,10 @@ class BatchCutter {
   // consumed.
   uint64_t skipped_rows() const { return skipped_rows_; }
 
-  // Cuts the next batch: a global batch of records, or all records if there are fewer, with the
-  // riders after them. `last` says that the batch is the last of its lane. CutBatch (stream_spec.h)
-  // makes its parts. If the queue is empty, that gives parts without samples for an ordered stream,
-  // and no parts for an unordered one.
+  // Cuts the next batch: a global batch of records, or all records if there are fewer, and the
+  // riders that follow them in the queue. `last` says that the batch is the last of its lane.
+  // CutBatch (stream_spec.h) makes the parts of the batch. If the queue is empty, an ordered stream
+  // gets parts without samples, and an unordered stream gets no parts.
   std::vector<Part> Cut(uint32_t epoch, bool last);
 
  private:

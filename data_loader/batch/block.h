@@ -35,9 +35,9 @@ struct Block {
   explicit Block(const RecordSchema& schema) : records(schema) {}
   uint32_t split = 0;
   uint64_t index = 0;
-  // The lines that were read since the previous block with a record, or since the start of the
-  // split. 0 in epochs and streams that do not count them. For a topic partition: the lines of the
-  // block's own offsets, and empty_lines also counts empty messages.
+  // The number of lines that were read since the previous block with a record, or since the start
+  // of the split. 0 in epochs and streams that do not count them. For a topic partition, only the
+  // lines of the block's own offsets count, and empty_lines also counts empty messages.
   uint64_t bad_records = 0;
   uint64_t empty_lines = 0;
   RecordBlock records;
@@ -88,8 +88,8 @@ BlockRange PieceOf(const BlockRange& range, uint32_t from, uint32_t to);
 // cache.
 inline constexpr uint64_t kUnshuffledBlockRows = 8192;
 
-// Both fill `block->order` with the block's rows. ShuffleBlock uses a permutation that is a
-// function of (seed, epoch, split, block); KeepOrder uses the order of the file.
+// These two functions fill `block->order` with the block's rows. ShuffleBlock uses a permutation
+// that is a function of (seed, epoch, split, block); KeepOrder uses the order of the file.
 void ShuffleBlock(uint64_t seed, uint32_t epoch, Block* block);
 void KeepOrder(Block* block);
 

@@ -12,7 +12,8 @@ namespace satrap {
 struct ParsedPartSource::Rep : std::enable_shared_from_this<ParsedPartSource::Rep> {
   enum class State { kIdle, kRunning, kWaitsForSplit, kEnded };
   struct Maker {
-    // While the state is kRunning, only the task that set that state uses this, without the lock.
+    // While `state` is kRunning, only the task that set it to kRunning uses `batches`. That task
+    // does not need the lock to do so.
     std::unique_ptr<BatchMaker> batches;
     State state = State::kEnded;
   };

@@ -54,7 +54,8 @@ class PartEncoder {
   Feature FeatureOf(const FeatureConfig& config);
   // Reserves the sections of the part's payload in the order of the format.
   void Reserve(const Rows& rows, Part* part, rpc::PayloadBuilder* builder) const;
-  // These two fill the sections of features, and the sections with one or more values per sample.
+  // FillFeatures fills the sections of features. FillSamples fills the sections that have one or
+  // more values per sample.
   void FillFeatures(const Rows& rows, const Part& part, rpc::PayloadBuilder* builder) const;
   void FillSamples(const Rows& rows, const Part& part, rpc::PayloadBuilder* builder) const;
   size_t CountIds(const Feature& feature, const Rows& rows) const;

@@ -96,8 +96,9 @@ absl::Status AddPair(const std::string& path, size_t pair, const Ledger* ledger,
   return absl::OkStatus();
 }
 
-// Collects the kept lines from the files with this suffix, one of each pair, and writes them to
-// `path`. `from` and `bytes` point to the members of Kept that say where a line is in such a file.
+// Reads from each pair the file that ends with `suffix`, collects the kept lines of all these
+// files, and writes them to `path`. `from` and `bytes` point to the members of Kept that say where
+// a line is in such a file.
 absl::Status WriteLines(const std::vector<std::string>& pairs, const std::vector<Kept>& kept,
                         const char* suffix, uint64_t Kept::*from, uint32_t Kept::*bytes,
                         const std::string& path) {

@@ -114,7 +114,8 @@ TEST_F(QuarantineFilesTest, TheLinesOfAMessageAreKeptApartAndCutToTheOffsetsThat
   Find(1, 0, {bad(120, 1), bad(120, 3), bad(160, 1)});
   Find(2, 0, {bad(120, 1), bad(120, 3)});
   EXPECT_EQ(Merge(nullptr), (Texts{"train 0 120", "train 0 120", "train 0 160"}));
-  // The ledger has consumed offset 120 in a block [100, 150), but not offset 160.
+  // The ledger has consumed the first slots of block [100, 150). Offset 120 is in that block, and
+  // offset 160 is not.
   Ledger ledger;
   ProvenanceRange range;
   range.set_block(100);

@@ -32,8 +32,8 @@ struct ReadCounts {
   uint64_t empty_lines = 0;
   uint64_t comments = 0;
   uint64_t disk_bytes = 0;
-  // Records of the stream that were left out because they are consumed. Some of these were read
-  // nevertheless, and `records` includes them.
+  // Records of the stream that were left out because they are consumed. Those of them that were
+  // read all the same are counted in `records`, too.
   uint64_t skipped = 0;
 };
 
@@ -123,8 +123,8 @@ class ReadProgress {
   uint64_t bad_ GUARDED_BY(mutex_) = 0;
   bool keeps_lines_ GUARDED_BY(mutex_) = false;  // the quarantine files exist
 
-  // Held while the files are written, so that readers and heartbeats do not wait for the disk.
-  // Acquired before mutex_.
+  // Held while the files are written. It is separate from mutex_, so that readers and heartbeats do
+  // not wait for the disk. Acquired before mutex_.
   Mutex files_mutex_;
   FILE* lines_ GUARDED_BY(files_mutex_) = nullptr;
   FILE* places_ GUARDED_BY(files_mutex_) = nullptr;

@@ -114,8 +114,8 @@ class RecordBatchMaker final : public BatchMaker {
     return absl::OkStatus();
   }
 
-  // Call at the end of a split. Checks that the split still has all records that were consumed of
-  // it. If the split's end is consumed, too, checks that the split has exactly the number of
+  // Call at the end of a split. Checks that the split still has all of its records that were
+  // consumed. If the split's end is consumed, too, checks that the split has exactly the number of
   // records that this end states. Does nothing for the synthetic log, which cannot change.
   absl::Status CheckEnd() const {
     if (spec_->click_log != nullptr) return absl::OkStatus();

@@ -312,7 +312,7 @@ class TwoRecordBatchMakersTest : public testing::Test {
 TEST_F(TwoRecordBatchMakersTest, TheShareOfBadRecordsIsThatOfAllMakersTogether) {
   Make(50);
   // This maker reads only bad records and ends before the other begins. That must not be an error
-  // yet. Its batch carries the split's end.
+  // yet. The batch of this maker carries the split's end.
   const auto ends = RunEpoch(*spec_, bad_.get(), 0, 1, 2);
   ASSERT_EQ(ends.size(), 1u);
   EXPECT_EQ(ends[0][0].header.part().samples(), 0u);

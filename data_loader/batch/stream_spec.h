@@ -60,7 +60,7 @@ struct StreamSpec {
   ReadProgress* const progress;
 
   // Call AddReader when a batch maker begins the first epoch or pass, and EndReader when it has
-  // read its share of that epoch. EndReader fails as ReadProgress::EndReader does.
+  // read its share of that epoch or pass. EndReader fails as ReadProgress::EndReader does.
   void AddReader() const;
   absl::Status EndReader() const;
 };

@@ -224,9 +224,8 @@ absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train,
       return absl::DataLossError(absl::StrCat(
           list.status().message(),
           ". Put the file back as it was, or remove it. If you remove it, it is made again from "
-          "the "
-          "items that the run began with; if that is not possible, the run ends and says what is "
-          "missing"));
+          "the items that the run began with; if that is not possible, the run ends and says what "
+          "is missing"));
     }
     if (!absl::IsNotFound(list.status())) return list.status();
     const std::string& file = job.model().candidates().list();

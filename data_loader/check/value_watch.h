@@ -9,7 +9,8 @@
 // to 8,192 records, evenly spread over all records so far. Columns are judged at the end of the
 // first epoch or pass. Because topics may have no end, they are also judged at 65,536 records and
 // each time that the number of records has doubled since. Each loader judges only what it reads
-// itself. A stream's warnings name a column at most once.
+// itself. A ValueWatch warns at most once of each column, and at most once of each kind of refused
+// record.
 //
 // Thread-safe.
 
@@ -41,7 +42,8 @@ class ValueWatch {
 
   // Examines all rows of a block. `place` says where they come from: a path, or a topic partition.
   void Add(const RecordBlock& records, absl::string_view place);
-  // Adds a warning about a record that RecordCheck refused. REQUIRES: fault is not kNone
+  // Call for records that RecordCheck refused. Adds a warning about the first one of each kind of
+  // fault. REQUIRES: fault is not kNone
   void NoteRefused(RecordCheck::Fault fault, absl::string_view place, absl::string_view reason);
 
   // Call when a reader of the first epoch or pass begins, and when it has ended. Columns are judged
@@ -60,7 +62,8 @@ class ValueWatch {
     float least = std::numeric_limits<float>::infinity();
     float largest = -std::numeric_limits<float>::infinity();
 
-    // A template, so that each kind of column has its own fast loop: it runs over every record.
+    // A template, so that each kind of column has a fast loop of its own. The loop runs over every
+    // record.
     template <typename ValueOfRow>
     void Add(size_t rows, ValueOfRow value_of) {
       uint64_t known = 0;

@@ -40,7 +40,7 @@ class ValueWatchTest : public testing::Test {
       watch->Add(block_, "day.csv");
     }
   }
-  // The warnings after reading `rows` records, which are made as in Add.
+  // Makes `rows` records as Add does, lets a watch read them, and returns its warnings.
   std::vector<std::string> WarningsOf(const JobConfig& job, int rows,
                                       const std::function<float(int)>& x) {
     ValueWatch watch(job, TRAIN_STREAM);

@@ -55,7 +55,8 @@ class FakeTopics {
   void Expire(const KafkaPartition& in, int64_t offset) { logs_[in].begin = offset; }
   void Delete(const KafkaPartition& partition) { logs_.erase(partition); }
   int64_t end(const KafkaPartition& of) { return logs_[of].end; }
-  // Messages from `offset` on are in the topic, but do not reach readers until the next call.
+  // Messages from `offset` on are in the topic, but do not reach readers until HoldBack is called
+  // again.
   void HoldBack(const KafkaPartition& in, int64_t offset) { logs_[in].held_back = offset; }
 
   // Access to this object, which must outlive everything that is opened with it.

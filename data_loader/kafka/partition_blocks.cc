@@ -95,7 +95,7 @@ absl::Status PartitionBlocks::CheckLast(const MessageBatch& batch, size_t i) {
 }
 
 absl::StatusOr<size_t> PartitionBlocks::Take(const MessageBatch& batch, size_t i) {
-  // After a long gap, blocks must be closed one by one before more messages are taken.
+  // After a long gap, blocks must be closed one by one before further messages are read.
   if (complete()) return i;
   size_t last = batch.size();  // the last message of the current block
   for (; i < batch.size(); ++i) {

@@ -84,7 +84,7 @@ class PartitionBlocks {
   // Offsets must ascend from call to call. FAILED_PRECONDITION, naming partition and offset, if a
   // consumed message has been replaced by another one. Otherwise fails as `report` does.
   absl::StatusOr<size_t> Take(const MessageBatch& batch, size_t i);
-  // Tells this object that all offsets below `next` that were not taken have no message.
+  // Tells this object that there is no message at any offset below `next` that was not taken.
   void Reach(uint64_t next);
 
   // Whether it is known what each offset of the current block holds.
@@ -94,8 +94,9 @@ class PartitionBlocks {
   bool may_close_early() const { return !finished_ && !known_ && reached_ > first_; }
   bool has_begun() const { return !finished_ && reached_ > first_; }
 
-  // A closed block. `block` is null if none of the offsets has a message; then only the bounds are
-  // set.
+  // A closed block. `block` is null if none of the offsets has a message, unless the bounds were
+  // fixed before a restart: then `block` has no records, and its remaining slots must still be
+  // consumed. If `block` is null, only the bounds are set.
   struct Closed {
     std::shared_ptr<Block> block;
     uint64_t first = 0;
@@ -113,7 +114,8 @@ class PartitionBlocks {
   const std::string& name() const { return name_; }  // "clicks/3"
 
  private:
-  // Offsets that the ledger knows: a block that is open or done.
+  // Offsets [first, end) that the ledger knows: those of one open block, or those of one or more
+  // blocks without gaps between them that are done.
   struct Known {
     uint64_t first;
     uint64_t end;

@@ -47,8 +47,8 @@ class PartitionFeed {
     return splits;
   }
 
-  // Waits, for at most `limit`, until the feed has more than `size` partitions, counting all
-  // makers.
+  // Waits, for at most `limit`, until the feed has more than `size` partitions, those of all makers
+  // together.
   void WaitForMore(size_t size, absl::Duration limit) {
     MutexLock lock(&mutex_);
     if (splits_.size() <= size) grown_.WaitFor(&mutex_, absl::ToInt64Milliseconds(limit));

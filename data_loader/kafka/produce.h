@@ -41,10 +41,11 @@ struct ProduceProgress {
 // those of KafkaCluster (common/kafka/cluster.h).
 absl::StatusOr<size_t> FindTopic(const KafkaConfig& kafka, const std::string& topic);
 
-// Writes all lines in order; lines with equal keys, or of one partition, keep their order. `show`
-// is called often, on this thread; if it returns false, nothing more is read, but the lines already
-// read are still flushed. Header lines are left out if the job's format has them. The first error
-// names file and line, or topic and broker; what was sent before it may have been written.
+// Writes all lines in order. In the topic, lines with equal keys keep their order, and so do all
+// lines of one partition. `show` is called often, on this thread; if it returns false, nothing more
+// is read, but the lines already read are still flushed. Header lines are left out if the job's
+// format has them. The first error names file and line, or topic and broker; what was sent before
+// it may have been written.
 absl::Status Produce(const ProduceOptions& options,
                      const std::function<bool(const ProduceProgress&)>& show);
 

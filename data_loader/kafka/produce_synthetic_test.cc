@@ -5,8 +5,7 @@
 namespace satrap {
 namespace {
 
-// Tests only the division among partitions. tests/kafka/produce_test.cc tests writing with a
-// broker.
+// These tests write nothing. tests/kafka/produce_test.cc tests writing with a broker.
 TEST(RecordsOfPartition, AreThoseOfEveryRecordInTurn) {
   for (const uint64_t records : {0, 1, 4, 10, 11}) {
     uint64_t counted[4] = {};

@@ -77,8 +77,8 @@ absl::Status TopicAnchors::Read(const std::string& name) {
       read.message = MessageMark{static_cast<int64_t>(anchor.offset()), anchor.hash()};
     }
     if (anchor.has_earliest()) read.earliest = static_cast<int64_t>(anchor.earliest());
-    // Keep partitions in this loader's file that it does not read now: no other file may have their
-    // anchors.
+    // Keep partitions in this loader's file that it does not read now: it may be the only file that
+    // has their anchors.
     if (name == name_) own_[partition] = read;
     const auto [at, is_new] = known_.try_emplace(partition, read);
     if (!is_new && IsLater(read, at->second)) at->second = read;

@@ -5,8 +5,8 @@
 // continue from a cut that was taken after the old topic was deleted, but before a check detected
 // that.
 //
-// Thread-safe. Open and Keep wait for the disk. The method Of never waits, even while another
-// thread waits for the disk.
+// Thread-safe. Open and Keep wait for the disk. The method Of never waits for the disk, even while
+// another thread does.
 
 #ifndef SATRAP_DATA_LOADER_KAFKA_TOPIC_ANCHORS_H_
 #define SATRAP_DATA_LOADER_KAFKA_TOPIC_ANCHORS_H_
@@ -38,8 +38,9 @@ class TopicAnchors {
   // The partition's anchor; absent if none is known.
   absl::optional<PartitionAnchor> Of(const KafkaPartition& partition) const;
 
-  // Stores the anchors that a check has returned, and writes this loader's file if an anchor is
-  // new. The file's anchors of other partitions stay. If the file cannot be written, warns once.
+  // Stores the anchors that a check has returned, and writes this loader's file if an anchor is new
+  // or has changed. The file's anchors of other partitions stay. If the file cannot be written,
+  // warns, but only the first time.
   void Keep(const std::vector<std::pair<KafkaPartition, PartitionAnchor>>& anchors);
 
  private:

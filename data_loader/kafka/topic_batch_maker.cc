@@ -348,8 +348,8 @@ class TopicBatchMaker final : public BatchMaker {
                               const absl::Status& why) {
     return absl::FailedPreconditionError(absl::StrCat(
         blocks.name(), ", offsets ", closed.first, " to ", closed.end, ": ", why.message(),
-        "; the topic has changed since the run began: it now has messages there that it did not ",
-        "have, or other ones. Begin a new run"));
+        "; the topic has changed since the run began: messages at these offsets were added or ",
+        "replaced. Begin a new run"));
   }
 
   // Call when the partition has been read to its end.
@@ -382,7 +382,7 @@ class TopicBatchMaker final : public BatchMaker {
   }
 
   absl::Status ReportBad(Partition* partition, const BadLine& bad) {
-    // Add the good records that were read before this one, which count for max_bad_fraction.
+    // Add the good records read before this one, because they count for max_bad_fraction.
     NoteNews(partition, stream_.access.now_ms());
     if (stream_.dead_letters == nullptr) return spec_.progress->AddBad(bad);
     RETURN_IF_ERROR(stream_.dead_letters->Send(

@@ -37,7 +37,8 @@ void TopicProgress::Note(uint32_t split, const News& news, int64_t now_ms) {
   const auto found = partitions_.find(split);
   CHECK(found != partitions_.end()) << "split " << split;
   Partition& partition = found->second;
-  // Since the end was last reported, the messages up to it may have been put into parts.
+  // The partition may have caught up since its end was last reported: all messages before that end
+  // may have been put into parts meanwhile.
   if (IsCaughtUp(partition.next_offset, partition.end_offset)) {
     partition.caught_up_ms = partition.noted_ms;
   }

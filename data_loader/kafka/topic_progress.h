@@ -1,5 +1,6 @@
 // A TopicProgress knows how far a loader has read the topic partitions of one stream: offsets, lag,
-// times of records, and the watermark; a record with a time below the watermark is late.
+// times of records, and the watermark. A record is late if its time is below the watermark by more
+// than allowed_lateness_ms.
 //
 // The watermark is the least of the partitions' latest record times. A partition that is read to
 // its end and has had no new record for a while is left out, because otherwise it would stop the

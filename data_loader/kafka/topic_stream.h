@@ -47,12 +47,12 @@ struct TopicStream {
 
   const KafkaConfig config;
   const TopicAccess access;
-  // Whether some partition has no end. Then the stream has only one epoch, and may get further
+  // Whether some partition has no end. If so, the stream has only one epoch, and may get further
   // partitions.
   bool endless = false;
   std::unique_ptr<DeadLetterSink> dead_letters;  // null: bad records go to the quarantine files
-  // The first labels, if this is the train stream of a new run; otherwise null. They are checked
-  // before any block is sent.
+  // The first labels, if this is the train stream of a run that begins from nothing, that is,
+  // without a cut; otherwise null. They are checked before any block is sent.
   std::unique_ptr<FirstLabels> first_labels;
   TopicProgress progress;
 

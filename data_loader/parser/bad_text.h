@@ -16,7 +16,7 @@ namespace satrap {
 // Returns 'text': its first 40 bytes, escaped as in C, and "..." if there are more.
 std::string ShownText(absl::string_view text);
 
-// Returns the first three texts, and how many more there are: 'a', 'b', 'c' and 5 more
+// Returns the first three texts and, if there are more, how many: 'a', 'b', 'c' and 5 more
 std::string ShownTexts(const std::vector<std::string>& texts);
 
 // Returns: column 'name' holds 'text'

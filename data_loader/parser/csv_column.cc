@@ -9,8 +9,9 @@
 namespace satrap {
 namespace {
 
-// The spellings of the label `number`, 1 or 0. By default they include "1.0" or "0.0", because
-// pandas writes a column of integers as floats if some of its values are missing.
+// The spellings of the label `number`, 1 or 0: those that the job gives. If it gives none, they are
+// "1" or "0" and, by the newest record rules, also "1.0" or "0.0", because pandas writes a column
+// of integers as floats if some of its values are missing.
 std::vector<std::string> SpellingsOf(int number,
                                      const google::protobuf::RepeatedPtrField<std::string>& given,
                                      RecordRules rules) {

@@ -22,7 +22,7 @@
 namespace satrap {
 namespace {
 
-// A linear search, because labels have only one or two spellings.
+// A linear search, because labels usually have only one or two spellings.
 bool Contains(const std::vector<std::string>& values, absl::string_view value) {
   for (const std::string& candidate : values) {
     if (candidate == value) return true;

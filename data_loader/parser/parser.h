@@ -67,8 +67,8 @@ class Parser {
     return ParseResult::kRecord;
   }
 
-  // Whether the first line of a file that is neither empty nor a comment is a header. If so,
-  // CheckHeader checks that line; its INVALID_ARGUMENT says what was expected.
+  // Whether files of this format begin with a header. The header is the first line that is neither
+  // empty nor a comment. CheckHeader checks this line; its INVALID_ARGUMENT says what was expected.
   virtual bool has_header() const { return false; }
   virtual absl::Status CheckHeader(absl::string_view) const { return absl::OkStatus(); }
 

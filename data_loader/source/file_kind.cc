@@ -83,8 +83,8 @@ const Foreign kForeign[] = {
      false,
      "a pointer of Git LFS",
      "this is not data: fetch it with `git lfs pull`"},
-    // The byte order mark; for UTF-16 also the zero byte of a first character that is one byte in
-    // UTF-8. UTF-32 comes first, because its mark begins with that of UTF-16.
+    // The byte order mark. For UTF-16 also the zero byte that the first character has if it is an
+    // ASCII character. UTF-32 comes first, because its mark begins with that of UTF-16.
     {{0, Literal("\xff\xfe\x00\x00")}, {}, false, "UTF-32", kUtf8},
     {{0, Literal("\x00\x00\xfe\xff")}, {}, false, "UTF-32", kUtf8},
     {{0, Literal("\xff\xfe")}, {3, Literal("\x00")}, false, "UTF-16", kUtf8},

@@ -38,10 +38,10 @@ inline constexpr size_t kMaxLineBytes = size_t{1} << 20;
 class LineReader {
  public:
   // Opens the split's file. `multiline` has the rules by which records span lines; if absent, every
-  // line is a record. Errors are those of OpenByteSource. Of a compressed file, also reads the
-  // beginning, with the errors of ByteSource::Read, and those of CheckIsText if the content is not
-  // text. REQUIRES: the split has a path; if there are rules, the split begins at the beginning of
-  // its file
+  // line is a record. Errors are those of OpenByteSource. If the file is compressed, also reads its
+  // beginning; then there are also the errors of ByteSource::Read, and those of CheckIsText if the
+  // content is not text. REQUIRES: the split has a path; if there are rules, the split begins at
+  // the beginning of its file
   static absl::StatusOr<std::unique_ptr<LineReader>> Open(
       const Split& split, absl::optional<QuoteRules> multiline = absl::nullopt);
 

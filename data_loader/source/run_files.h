@@ -30,9 +30,9 @@ namespace satrap {
 absl::StatusOr<uint64_t> ContentHash(const std::string& path, uint64_t bytes);
 
 // The streams that a job with this action reads, with their files as they are now. Reads at most
-// 128 KiB of each file, and only once if several streams use it. Errors are those of ListFiles. If
-// the job draws candidates from a file of items, reads all of that file. If that file cannot be
-// read, it is left out: the loader that makes the list of candidates reports that.
+// 128 KiB of each file, and only once if several streams use it. Errors are those of ListFiles and
+// ContentHash. If the job draws candidates from a file of items, reads all of that file. If that
+// file cannot be read, it is left out: the loader that makes the list of candidates reports that.
 absl::StatusOr<SplitList> ListRunFiles(const JobConfig& job);
 
 // Checks that the files of `fixed` are still as they were when `fixed` was made. `listed` is a
@@ -41,8 +41,8 @@ absl::StatusOr<SplitList> ListRunFiles(const JobConfig& job);
 // says what the file was, what it is, and what to do.
 absl::Status CheckRunFiles(const JobConfig& job, const SplitList& fixed, const SplitList& listed);
 
-// Checks that the file of items is still as `was` describes it. If not, FAILED_PRECONDITION as
-// above.
+// Checks that the file of items is still as `was` describes it. If not, fails with
+// FAILED_PRECONDITION as CheckRunFiles does.
 absl::Status CheckItemFile(const JobConfig& job, const FileIdentity& was);
 
 }  // namespace satrap

@@ -137,7 +137,8 @@ TEST(SplitListTest, SyntheticSplitsAreRowRanges) {
   ASSERT_EQ(splits->size(), 3u);
   EXPECT_EQ((*splits)[2].from, 200u);
   EXPECT_EQ((*splits)[2].to, 250u);
-  // Splits must begin at multiples of the batch size, because kept batches do.
+  // Splits must begin at multiples of the batch size, because the batches that cycle_batches keeps
+  // do.
   job.set_global_batch_size(64);
   job.mutable_data()->mutable_synthetic()->set_cycle_batches(2);
   splits = ListSplits(job, TRAIN_STREAM);

@@ -18,8 +18,8 @@ constexpr size_t kMostFiles = 10000;
 
 using WithTable = absl::FunctionRef<void(const std::vector<Flag>& table)>;
 
-// Calls `use` with the flags of a command. A table points into its Flags object, so kCommands
-// cannot hold either of them.
+// Calls `use` with the table of a command's flags. A table points into the Flags object that made
+// it, so kCommands can hold neither of the two.
 template <typename Flags>
 void TableOf(WithTable use) {
   Flags flags;

@@ -40,8 +40,9 @@ absl::Status CheckArguments(const CommandCall& call);
 // ("", RUN) or (WORD, PATH). INVALID_ARGUMENT for other words.
 absl::StatusOr<std::pair<std::string, std::string>> ParseCheckpoint(const CommandCall& call);
 
-// Parses `scale RUN FIELD=N...`. Returns RUN, then the assignments. Each field is one that `resume
-// --set` may change.
+// Parses `scale RUN FIELD=N...`. Returns RUN, then the assignments. Each field must be one that
+// `resume --set` may change; this function does not check that. INVALID_ARGUMENT if an assignment
+// has no "=", or names a field that a command itself sets (ProblemOfSet).
 absl::StatusOr<std::vector<std::string>> ParseScale(const CommandCall& call);
 
 // The help text of one command, or the list of commands if there is none with that name.

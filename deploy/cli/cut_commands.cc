@@ -26,7 +26,7 @@ absl::StatusOr<std::string> List(const std::string& typed) {
   return ListCuts(run_dir, int64_t{1000} * time(nullptr));
 }
 
-// The folder RUN of the run whose log commits the cut in `folder` = RUN/checkpoints/CUT.
+// `folder` is RUN/checkpoints/CUT. Returns RUN, the folder of the run whose log commits this cut.
 std::string RunOfCut(const std::string& folder) {
   return std::filesystem::path(folder).parent_path().parent_path().string();
 }
@@ -55,7 +55,7 @@ absl::StatusOr<std::string> Inspect(const std::string& folder) {
       }
     }
   }
-  // A compacted log keeps the jobs only of the cuts that it still names.
+  // A compacted log has lost the jobs of cuts that it no longer names.
   const bool has_job = generation != nullptr && generation->has_job();
   return DescribeCut(folder, manifest, has_job ? &generation->job() : nullptr);
 }

@@ -1,5 +1,5 @@
-// device_need.h for a program without the device kernels. The program that has the kernels runs the
-// whole command instead.
+// Implements device_need.h for a program without the device kernels: the program that has the
+// kernels runs the whole command instead.
 
 #include "deploy/cli/device_need.h"
 #include "deploy/cli/tools_program.h"

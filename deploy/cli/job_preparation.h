@@ -19,8 +19,8 @@ namespace satrap {
 // init_from by the absolute path of the model that it names (FindModel). Checks that the job's
 // model fits its inputs and that its data files exist. INVALID_ARGUMENT names the layer that does
 // not fit. Errors in the job and its data files list every problem found, one per line. Always
-// checks the device memory that the job's NN workers need (DeviceNeedOf); `*device_need`, unless
-// null, receives the text.
+// checks by DeviceNeedOf the device memory that the job's NN workers need; `*device_need`, unless
+// null, receives the text that DeviceNeedOf returns.
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
                                      const std::string& install_dir,
                                      std::string* device_need = nullptr);
@@ -34,8 +34,8 @@ absl::Status CheckClasses(const std::string& output, absl::optional<int64_t> of_
                           int64_t of_network);
 
 // The overrides with which a new job reads data in the same way as an earlier run did; `trained` is
-// the resolved text of that run's job. A run of an older build may store strings untrimmed where a
-// new run would trim them (data.csv.trim_lists), and may count other records as good
+// the resolved text of that run's job. A run of an older build has rows for untrimmed strings,
+// which a new run would trim (data.csv.trim_lists), and considers other records good
 // (data.record_rules). The number of good records decides which of them a seeded split takes.
 std::vector<std::string> RowsAsIn(const JobConfig& trained);
 
@@ -43,7 +43,7 @@ std::vector<std::string> RowsAsIn(const JobConfig& trained);
 void MakeDataRootAbsolute(JobConfig* job);
 
 // Checks that writing to `outputs` would not overwrite the job's file or one of its data files,
-// also if a path is another name of such a file. Skips empty names. INVALID_ARGUMENT names the
+// even if an output is another name of such a file. Skips empty names. INVALID_ARGUMENT names the
 // output.
 absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
                           const std::vector<std::string>& outputs);
@@ -62,7 +62,7 @@ std::vector<std::string> ModelWarnings(const JobConfig& job);
 
 // The error to show if a run's job cannot be changed, worded for a user who typed FIELD=VALUE or
 // --set FIELD=VALUE: `what` and the problem in one line, or `what` and a line for each problem.
-// `why` is the error that ChangedJob returned.
+// `why` is the error of the check that refused the change, for example ChangedJob.
 absl::Status CannotChange(const std::string& what, const absl::Status& why);
 
 }  // namespace satrap

@@ -90,7 +90,8 @@ TEST_F(CheckOutputsTest, TheFilesOfAJobThatDoesNotSayWhereTheyAreLieBesideIt) {
               testing::AllOf(HasSubstr(dir_ + "/train.csv"), HasSubstr("--set data_root=DIR")));
 }
 
-// PrepareJob returns the need as text, so that `validate` can print it without a second rehearsal.
+// PrepareJob also returns, as text, the device memory that the job needs, so that `validate` can
+// print it without a second rehearsal.
 TEST(PrepareJobTest, SaysWhatTheDeviceMustHold) {
   const std::string path = ::testing::TempDir() + "device_need_job.textproto";
   std::ofstream(path) << R"(

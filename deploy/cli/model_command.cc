@@ -41,8 +41,8 @@ absl::StatusOr<ShownModel> ModelOfZoo(const std::string& name, const ModelFlags&
   data.numerics = flags.numerics.value_or(data.numerics);
   data.dim = flags.dim.value_or(data.dim);
   shown.inputs = ExampleInputs(shown.model, data);
-  // All features of the example share one table and have the same segments, so those of the first
-  // feature make up a row.
+  // All features of the example share one table, so the segments of its first feature make up a
+  // row.
   TableSize table{"of all features", 0};
   for (const FeatureSegment& segment : shown.inputs.segments) {
     if (segment.feature == shown.inputs.segments[0].feature) table.row_values += segment.dim;

@@ -36,7 +36,7 @@ class RunConnection {
   // lost, so the wish is made again in the next one. Returns the status that shows the wish
   // fulfilled. If the run ends: UNAVAILABLE if nothing runs any more, ABORTED if the run has
   // failed, FAILED_PRECONDITION if it has finished or stopped. If the run does not accept such a
-  // wish: FAILED_PRECONDITION, or INVALID_ARGUMENT as WishAnswer says. A wish to stop that is
+  // wish: FAILED_PRECONDITION or INVALID_ARGUMENT; WishAnswer says which. A wish to stop that is
   // refused during a change of size is made again afterwards; between two generations the launcher
   // accepts it (deploy/launcher/pause_server.h).
   absl::StatusOr<StatusAnswer> Fulfil(WishRequest request, Fulfilled fulfilled);

@@ -32,8 +32,8 @@ namespace satrap {
 namespace {
 
 constexpr int kInterrupted = 130;
-// After a run's end, how long to wait until its messages are on the terminal and its findings about
-// the data are on the disk.
+// How long to wait, after a run's end, until its messages are on the terminal and its findings
+// about the data are on the disk.
 constexpr int64_t kWriteMs = 2000;
 
 absl::StatusOr<std::unique_ptr<RunFolder>> MakeRunFolder(const JobConfig& job,
@@ -104,8 +104,11 @@ absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
 
 // If the job's init_from names a cut itself, returns a lock that keeps this cut on the disk. Rank 0
 // pins the cut later, but a generation may need it again as long as the run has no cut of its own.
-// Returns null in two cases. If init_from names a run or a link, each generation takes the cut to
-// which this refers at that time. If the run already has a cut, it no longer needs the model.
+//
+// Otherwise returns null. If init_from names a run or a link, each generation takes the cut to
+// which that name refers at the time. If the run already has a cut, it no longer needs the model,
+// whatever has happened to it. Also returns null if the job has no init_from, or if the cut has
+// been removed.
 absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(job.run_dir()));
   if (progress.cut.has_value()) return nullptr;
@@ -195,8 +198,8 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
     return started.status();
   }
   const std::unique_ptr<Launcher> launcher = *std::move(started);
-  // Remove what an earlier failure left behind, now, so that it is gone even if this process is
-  // killed.
+  // Remove at this point what an earlier failure left behind, so that it is gone even if this
+  // process is killed.
   const std::string failure = job.run_dir() + "/failure.txt";
   const std::string ending = job.run_dir() + kEndingOfRun;
   for (const std::string& file : {failure, ending}) unlink(file.c_str());

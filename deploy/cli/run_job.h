@@ -61,8 +61,8 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
 int PrintEnd(const RunEnd& end);
 
 // If the run has begun, prints its end (PrintEnd) to stderr and its report to stdout; otherwise
-// prints to stderr why it could not begin. If flags.report is stdout, a program reads that, so the
-// text of the report goes to stderr. Returns the exit code.
+// prints to stderr why it could not begin. If flags.report is stdout, a program reads stdout, so
+// the text of the report goes to stderr. Returns the exit code.
 int ReportRun(const absl::StatusOr<JobRun>& run, const RunFlags& flags);
 
 // Calls RunJob and ReportRun. Returns the exit code.

@@ -45,7 +45,7 @@ absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms) 
   if (!stopped.ok() && !(is_own && after.cut->leave())) {
     StatusAnswer unknown;
     unknown.set_generation(after.generation);
-    // The launcher knows more, and has reported it on its own terminal.
+    // The launcher knows more: the command that runs it has printed, on its stderr, what happened.
     return absl::AbortedError(absl::StrCat("run ", run_dir,
                                            " ended before it said that it had stopped; ", how, "; ",
                                            LossText(after, unknown)));

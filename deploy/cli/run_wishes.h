@@ -25,8 +25,9 @@ inline constexpr int64_t kReleaseMs = 90000;
 
 // Makes the run take a last cut and stop, and waits until its launcher has ended its processes, so
 // that it can be resumed. DEADLINE_EXCEEDED if that takes longer than `release_ms`;
-// FAILED_PRECONDITION if the run finished instead; ABORTED if neither the run's last status nor its
-// log shows that it stopped with a last cut.
+// FAILED_PRECONDITION if the run finished instead; ABORTED if the run ended before it said that it
+// had stopped, and its log does not show that it stopped with a last cut. If the run said that it
+// had stopped, but without a last cut, the result is OK and `warning` says why.
 absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms = kReleaseMs);
 
 // Takes a cut and waits until it is committed.

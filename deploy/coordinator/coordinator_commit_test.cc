@@ -243,7 +243,8 @@ TEST_F(CoordinatorCommitTest, WhoFailsDuringTheAppendOfAStopHearsSoWhenItComesAg
   EXPECT_EQ(reason(), "stopped on request after cut_0001_000001 at step 10; nothing is lost");
 }
 
-// The engine restarts the run, so that the next coordinator reads the log and decides.
+// The engine restarts the run, so that the next coordinator reads the log and decides whether the
+// cut is committed.
 TEST_F(CoordinatorCommitTest, ACommitOfUnknownOutcomeNeverFailsTheRunForWantOfRestarts) {
   job_.set_max_restarts(0);
   BeginNewRun();

@@ -236,7 +236,7 @@ absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& reque
   failure.set_kind(request.ending().kind());
   end.EndBy(std::move(failure));
   // The failed member exits now. So the coordinator need not wait until this member has been told
-  // that the run has ended.
+  // that the generation has ended.
   members.SetTold(request.role(), request.index());
   return end.Told();
 }
@@ -266,7 +266,8 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
   answer.set_number(number);
   if (request.kind() != WishRequest::STOP || stopped_before) return answer;
   if (end.state() == STARTING || !takes_cuts()) {
-    // This generation has trained nothing that a cut would save. Earlier generations may have.
+    // This generation has trained nothing that a cut would save, but earlier generations may have
+    // trained something.
     wishes.FulfilAll();
     const std::string start =
         cut_folder.empty() ? "the beginning" : cut_folder.substr(cut_folder.rfind('/') + 1);

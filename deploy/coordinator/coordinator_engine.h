@@ -106,28 +106,29 @@ class CoordinatorEngine final : public rpc::Handler {
   // Every call except Register, Status and Wish: FAILED_PRECONDITION if its envelope names another
   // run, generation or job.
   //
-  // Register     FAILED_PRECONDITION: an index out of range. INVALID_ARGUMENT: no incarnation, or a
-  //              program built from other sources. See members.h for a second process.
-  // Heartbeat    FAILED_PRECONDITION: the process has not registered.
-  // FixSplits    INVALID_ARGUMENT if loaders list different files. FAILED_PRECONDITION, and the run
-  //              fails, if the files give the cut's samples another order, or the topics cannot be
-  //              read. UNAVAILABLE: the same loader has asked again.
-  // LeaseSplit   hands out, in order and each once, the splits of an epoch that are not done
-  //              according to the cut's ledger. INVALID_ARGUMENT if loaders disagree on the number
-  //              of splits.
-  // CommitCut    FAILED_PRECONDITION: not RUNNING, or the cut is from another generation, or is not
-  //              newer than a committed one. INVALID_ARGUMENT: not the name of a cut, or a cut with
-  //              which the ranks leave although nobody has wished that. After an error, and if the
-  //              answer says `abandoned` (why, naming the file), the cut is not committed.
-  // StoreSet     ALREADY_EXISTS if the key has another value.
-  // StoreGet     always succeeds.
-  // Finish       OK once FINISHED is in the run's log. Also OK, without effect, once the generation
-  //              has ended otherwise.
-  // Fail does nothing once the generation has ended. While an entry is being appended, answers
-  //              RESTARTING instead of FAILED, because the entry may make a restart possible.
-  // Wish         FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. A SCALE whose epochs or
-  //              max_steps would end training is also INVALID_ARGUMENT.
-  // Status       FAILED_PRECONDITION if it asks for another run.
+  //   Register    FAILED_PRECONDITION: an index out of range. INVALID_ARGUMENT: no incarnation, or
+  //               a program built from other sources. See members.h for a second process.
+  //   Heartbeat   FAILED_PRECONDITION: the process has not registered.
+  //   FixSplits   INVALID_ARGUMENT if loaders list different files. FAILED_PRECONDITION, and the
+  //               run fails, if the files give the cut's samples another order, or the topics
+  //               cannot be read. UNAVAILABLE: the same loader has asked again.
+  //   LeaseSplit  hands out, in order and each once, the splits of an epoch that are not done
+  //               according to the cut's ledger. INVALID_ARGUMENT if loaders disagree on the number
+  //               of splits.
+  //   CommitCut   FAILED_PRECONDITION: not RUNNING, or the cut is from another generation, or is
+  //               not newer than a committed one. INVALID_ARGUMENT: not the name of a cut, or a cut
+  //               with which the ranks leave although nobody has wished that. After an error, and
+  //               if the answer says `abandoned` (why, naming the file), the cut is not committed.
+  //   StoreSet    ALREADY_EXISTS if the key has another value.
+  //   StoreGet    always succeeds.
+  //   Finish      OK once FINISHED is in the run's log. Also OK, without effect, once the
+  //               generation has ended otherwise.
+  //   Fail        does nothing once the generation has ended. While an entry is being appended, it
+  //               answers RESTARTING instead of FAILED, because the entry may make a restart
+  //               possible.
+  //   Wish        FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. A SCALE whose epochs or
+  //               max_steps would end training is also INVALID_ARGUMENT.
+  //   Status      FAILED_PRECONDITION if it asks for another run.
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
   void Move();  // this process goes elsewhere: as for a member that says so with its heartbeat

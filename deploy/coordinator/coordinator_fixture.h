@@ -35,7 +35,7 @@ class CoordinatorFixture : public ::testing::Test {
   void Begin(const std::string& cause = "");
   // Like Begin, after a generation that ended with `ended`.
   void BeginAfter(const Ending& ended);
-  // As `satrap resume` does, from the newest cut or from the cut named `from`.
+  // Begins a generation as `satrap resume` does, from the newest cut or from the cut named `from`.
   void Resume(const std::string& from = "");
   // As a coordinator of a pod does, of submission `submission`, after a generation that ended by
   // `ended`. From then on the coordinators of this test are such.
@@ -63,7 +63,7 @@ class CoordinatorFixture : public ::testing::Test {
       *result = answer;
     });
   }
-  // Like Send, and then runs all file work.
+  // Like Send, but then also runs all file work.
   template <typename Answer, typename Request>
   absl::StatusOr<Answer> Call(const rpc::Method& method, const Request& request) {
     absl::StatusOr<Answer> result = absl::UnknownError("");

@@ -1,5 +1,5 @@
-// The coordinator's changes of the run's log other than cuts, topics and the end: the entry that a
-// changed job has begun to train, and the log's compaction.
+// The coordinator's changes of the run's log, except for cuts, topics and the end: the entry which
+// says that a changed job has begun to train, and the log's compaction.
 
 #include <utility>
 
@@ -14,7 +14,7 @@ namespace satrap {
 void CoordinatorEngine::Rep::AppendRunningAndBegin() {
   {
     MutexLock lock(&mutex);
-    // A member may have failed meanwhile: then the generation has ended or its job is being
+    // If a member has failed meanwhile, either the generation has ended or its job is being
     // dropped.
     if (!end.may_begin() || !end.BeginAppend("").ok()) return;
   }

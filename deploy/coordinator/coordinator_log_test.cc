@@ -131,7 +131,7 @@ TEST_F(CoordinatorLogTest, ACompactionOfUnknownOutcomeEndsTheGenerationAndLosesN
   EXPECT_EQ(Log().last_generation()->cut(), "cut_0001_000002");
 }
 
-// If a member fails during a compaction, the generation ends after it.
+// If a member fails during a compaction, the generation ends only after the compaction.
 TEST_F(CoordinatorLogTest, AnEndInTheMiddleOfACompactionIsPutOff) {
   options_.compact_after = 4;
   BeginNewRun();
@@ -414,7 +414,7 @@ TEST_F(CoordinatorLogTest, NorOneAfterAGenerationThatMayHaveTrainedSinceTheLastC
   EXPECT_THAT(reason(), HasSubstr("if any, is lost"));
 }
 
-// The launcher cannot start a size, for example, if the programs for a device were not built.
+// For example, the launcher cannot start a size if the programs for a device were not built.
 TEST_F(CoordinatorLogTest, ASizeThatTheLauncherCannotStartIsDroppedByTheClaim) {
   Scale();
   ClaimRequest request;

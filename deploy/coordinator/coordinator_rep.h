@@ -75,8 +75,8 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   void EndForTopics(Ending how) override EXCLUDES(mutex);
   absl::Status EndedStatus() override EXCLUDES(mutex);
 
-  // Except for Finish, which posts a task itself, these methods run in tasks of OnDisk. OnDisk may
-  // be called while `mutex` is held.
+  // The timer's tick calls EndIfDiskHangs, and Finish posts a task itself; the other methods run in
+  // tasks of OnDisk. OnDisk may be called while `mutex` is held.
   void OnDisk(Task task) override;
   void RestartHangClock() EXCLUDES(mutex);  // restarts the limit for the running task
   void EndIfDiskHangs(int64_t now_us, int64_t stall_us) REQUIRES(mutex);

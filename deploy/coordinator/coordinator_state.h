@@ -28,9 +28,9 @@ struct CoordinatorState {
 
   Mutex mutex;
   GenerationEnd end GUARDED_BY(mutex);
-  bool begins GUARDED_BY(mutex) = false;        // all members are ready: RUNNING follows
+  bool begins GUARDED_BY(mutex) = false;        // all are ready: RUNNING is due, or has come
   bool looks_at_log GUARDED_BY(mutex) = false;  // a task of `disk` does, or will
-  absl::optional<int64_t> disk_busy_since_us GUARDED_BY(mutex);  // not counting suspended time
+  absl::optional<int64_t> disk_busy_since_us GUARDED_BY(mutex);  // plus the time suspended since
   Wishes wishes GUARDED_BY(mutex);
   std::map<std::string, std::string> store GUARDED_BY(mutex);
   TrainProgress train GUARDED_BY(mutex);

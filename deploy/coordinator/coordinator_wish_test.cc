@@ -158,7 +158,8 @@ TEST_F(CoordinatorWishTest, AStopBeforeTheRunHasBegunIsAtOnce) {
   EXPECT_THAT(reason(), HasSubstr("nothing is lost"));
 }
 
-// The previous generation may have trained after the cut, whether it failed or was resumed.
+// The previous generation may have trained after the cut from which this one begins, whether this
+// one is a restart after a failure or was asked for by a resume.
 TEST_F(CoordinatorWishTest, AStopBeforeALaterGenerationHasBegunDoesNotClaimThatNothingIsLost) {
   const auto stop = [this](const std::string& start) {
     RegisterAll();

@@ -153,11 +153,12 @@ void CutCommits::MoveAfter(const CutEntry& cut) {
   state_->end.SetEnd(RESTARTING, std::move(moved));
 }
 
-// Appends the announcement, from which the coordinator of the next generation takes the job. This
-// runs in the task that has appended the cut, so no other entry of this process comes between them.
-// If the announcement cannot be written, the generation still ends, because the ranks have left.
-// That is not a failure, since the log has their cut (RunLog::has_left). The next generation has
-// the size that the log says; if that is the old one, `satrap scale` makes its wish again.
+// Appends the announcement of the new size. The coordinator of the next generation takes the job
+// from it. This runs in the task that has appended the cut, so no other entry of this process comes
+// between the cut and the announcement. If the announcement cannot be written, the generation still
+// ends, because the ranks have left. That is not a failure, since the log has their cut
+// (RunLog::has_left). The next generation has the size that the log says; if that is the old one,
+// `satrap scale` makes its wish again.
 void CutCommits::AnnounceSize() {
   RunLogEntry entry;
   GenerationEntry* next = entry.mutable_generation();

@@ -189,7 +189,7 @@ TEST_F(CutCommitsTest, NothingIsCommittedAfterTheEnd) {
   EXPECT_THAT(Cuts(), IsEmpty());
 }
 
-// The generation ends after the cut's files were checked, but before the append.
+// The generation ends while the cut's files are being checked, before the append.
 TEST_F(CutCommitsTest, NorWhereTheEndOvertakesTheCommit) {
   MakeCut(1);
   disk_.SetOpenHook([this](const std::string&) {

@@ -52,8 +52,8 @@ bool GenerationEnd::PutOff(RunState end, const Ending& how, void (GenerationEnd:
   if (!put_off_.has_value()) {
     put_off_ = PutOffEnd{end, how, again};
   } else if (dropping_ && end == STOPPED && put_off_->state == RESTARTING) {
-    // A stop takes precedence over going on with the earlier job. Its text does not mention the
-    // dropped change, because whoever reports the stop reads DROPPED in the log.
+    // A stop takes precedence over going on with the earlier job. The text of the stop does not
+    // mention the dropped change, because whoever reports the stop reads DROPPED in the log.
     put_off_ = PutOffEnd{end, how, nullptr};
   }
   return true;
@@ -199,7 +199,8 @@ void GenerationEnd::SetUncertain() {
 bool GenerationEnd::EndUnlessKnown(const absl::Status& error, bool absent) {
   if (absl::IsAlreadyExists(error) || absl::IsAborted(error)) EndSuperseded();
   if (absent) return true;
-  // Does nothing if the append hung: then no append is under way and the generation has ended.
+  // If the append hung, this does nothing, because OnDiskHang has ended both the append and the
+  // generation.
   SetUncertain();
   EndByLoss(
       EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,

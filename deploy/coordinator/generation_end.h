@@ -102,8 +102,8 @@ class GenerationEnd {
   // Whether an append is under way. False once an append has hung and ended the generation; the
   // next coordinator will see whether the entry is in the log.
   bool appends() const { return appending_.has_value(); }
-  // Makes the entry that is being appended the generation's end, which takes precedence over an end
-  // that is put off. REQUIRES: appends()
+  // Declares that the entry being appended is the generation's end. That end takes precedence over
+  // an end that was put off. REQUIRES: appends()
   void SetEnd(RunState end, Ending how);
   // The same for the run's end, which follows in an entry of its own.
   void SetRunEnd(RunState end, Ending how) { put_off_ = PutOffEnd{end, std::move(how), nullptr}; }
@@ -114,7 +114,7 @@ class GenerationEnd {
   void FinishAppend();
   // Call when a file operation does not return: stops waiting for it.
   void OnDiskHang(const std::string& hangs);
-  // Call when appending the entry DROPPED with `how` has succeeded or failed.
+  // Call when the append of the entry DROPPED, with `how`, has succeeded or failed.
   void OnDropAppended(const absl::Status& status, const Ending& how);
   // The entry END has been appended, or has failed; `absent`: it is certainly not in the log.
   // Returns whether it has to be appended once more.
@@ -139,7 +139,7 @@ class GenerationEnd {
   RunState state_ = STARTING;
   Ending ending_;
   absl::optional<std::string> appending_;
-  bool dropping_ = false;                  // the host is about to append DROPPED
+  bool dropping_ = false;                  // the host is appending DROPPED, or will
   absl::optional<std::string> uncertain_;  // a text of which it is not known whether it is true
   absl::optional<PutOffEnd> put_off_;
   absl::optional<PutOffEnd> linking_;  // the run's end, while the host appends it

@@ -41,7 +41,7 @@ class GenerationEndTest : public ::testing::Test, public GenerationEnd::Host {
     appended_.reset();
   }
 
-  // A generation in a run that may restart `max_restarts` times; otherwise as in before_.
+  // A generation of a run that may restart `max_restarts` times. Everything else is as in before_.
   GenerationEnd Of(int max_restarts = 2) {
     before_.max_restarts = max_restarts;
     return GenerationEnd(before_, this);

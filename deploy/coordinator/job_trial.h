@@ -22,8 +22,8 @@ struct JobTrial {
   // Whether somebody resumed the run with this job, and so waits for the result. Otherwise the job
   // comes from a `satrap scale` of a run in progress, and that run continues.
   bool resumed = false;
-  // Whether this job and the earlier job read different topics, or read them from different
-  // brokers.
+  // Whether this job reads other topics than the earlier job, or has other settings for reading
+  // them, such as the brokers.
   bool changes_topics = false;
 
   // Whether the change of the job may be the reason why the generation, which ends with `how`,

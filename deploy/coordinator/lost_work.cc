@@ -20,8 +20,9 @@ Entry BeforeTopics(Entry entry, Entry end) {
 
 // Goes back from `entry` to the first entry that does not belong to a dropped job. The skipped
 // entries show no training: if a generation with a dropped job had trained, the log would have its
-// RUNNING entry or a cut that it made. A TOPICS entry was appended before anybody trained on its
-// topics, or comes from a generation that an older entry shows.
+// RUNNING entry or a cut that it made. A skipped TOPICS entry shows no training either. It was
+// appended before anybody trained on its topics, or else by a generation whose training an older
+// entry shows.
 Entry BeforeDropped(Entry entry, Entry end) {
   while (entry != end && entry->has_dropped()) {
     entry = BeforeTopics(entry + 1, end);

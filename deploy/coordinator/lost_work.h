@@ -14,19 +14,19 @@
 
 namespace satrap {
 
-// Whether it is certain that no generation before the newest one of `log` has trained after the cut
-// that the newest one begins from. There are three such cases: the run begins; training was over
-// with that cut; the ranks left the generation with that cut, for a stop or a change of size. A
-// changed job that was dropped since then has trained nothing. After any other cut training
-// continued, and it is not known how far.
+// Whether it is certain that nothing was trained between the cut that the newest generation of
+// `log` begins from and the beginning of that generation. It is certain in three cases: the
+// generation is the first of the run; training was over with that cut; or the ranks stopped at that
+// cut, for a stop or a change of size. A changed job that was dropped in between has trained
+// nothing. After any other cut training continued, and it is not known how far.
 bool NothingWasLostBefore(const RunLog& log);
 
 // What a generation's coordinator knows about the training in its generation.
 struct TrainedSince {
-  absl::optional<CutEntry> own_cut;  // the newest cut of this generation
+  absl::optional<CutEntry> own_cut;  // the newest cut that this generation committed
   std::string start_cut;             // name of the cut it began from; empty: the beginning
   uint64_t start_step = 0;           // the step at which it began
-  uint64_t step = 0;                 // the last step reported, perhaps a second ago
+  uint64_t step = 0;                 // the last step that rank 0 reported, perhaps a second ago
 };
 // Appends to the text of `how` how much work is lost and where the run continues. Sets `loss` if
 // steps are known to be lost.

@@ -3,27 +3,27 @@
 // has a new coordinator process.
 //
 // It exits once every member has been told of the end. If the run continues with the next
-// generation, or another coordinator has claimed this one, it then exits at once, with code 75
-// (kExitStartAgain). Otherwise it first gives the launcher or `satrap status` time to ask for the
-// last status. Its code is then 1 if the run has failed or the generation could not be claimed, and
-// 0 if the run has finished or stopped. The coordinator of a run that had ended before reports
-// that when asked, and exits in the same way. The process writes the Ending of the generation, or its
-// own, to the file of --ending (common/role/ending.h). If it cannot claim for lack of memory,
-// processes or descriptors, it exits with 75, because they may be available when it is started
-// again.
+// generation, or another coordinator has claimed the same generation, it then exits at once, with
+// code 75 (kExitStartAgain). Otherwise it first gives the launcher or `satrap status` time to ask
+// for the last status. Its code is then 1 if the run has failed or the generation could not be
+// claimed, and 0 if the run has finished or stopped. If the run had already ended before this
+// process started, the process says so when asked, and exits in the same way. The process writes
+// the Ending of the generation, or its own, to the file of --ending (common/role/ending.h). If it
+// cannot claim a generation for lack of memory, processes or descriptors, it exits with 75, because
+// they may be available when it is started again.
 //
 // Before it exits for any reason, it waits up to 2 s for file work that is under way, and up to 2 s
 // for the last commit of a group's offsets. It waits no longer, because a disk or a broker may
-// hang. Then the process ends in the middle of the work, as by SIGKILL, which does no harm
-// (common/checkpoint/run_log.h). Old cuts that it has not removed yet are left to the next
+// hang. Then the process ends in the middle of the work, as if killed by SIGKILL, which does no
+// harm (common/checkpoint/run_log.h). Old cuts that it has not removed yet are left to the next
 // coordinator.
 //
 // A coordinator of an earlier submission than the log's newest (--submission) tells everybody to
 // wait, until a signal ends it.
 //
 // Signals. The first SIGTERM asks the run to stop, or in pods (--submission) says that this process
-// goes elsewhere, as it does at any role (role_runtime.h). After a second one, a SIGINT, or any signal
-// after the end, it no longer waits for members.
+// goes elsewhere, as it does at any role (role_runtime.h). After a second SIGTERM, a SIGINT, or any
+// signal after the end, the process no longer waits for members.
 
 #include <poll.h>
 #include <unistd.h>
@@ -101,7 +101,8 @@ absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t 
   ClaimRequest request;
   ASSIGN_OR_RETURN(request.job, ReadJobToClaim(flags.config, DiskFileSystem()));
   request.submission = static_cast<uint64_t>(flags.submission);
-  // If a launcher's --next_job comes with a cause, it could not start the log's job.
+  // If a launcher's --next_job comes with a cause, the launcher could not start the job that the
+  // log has.
   request.drops_change = flags.submission == 0 && flags.next_job && !flags.ended.text().empty();
   request.next_job = flags.next_job && !request.drops_change;
   if (!flags.from.empty()) {
@@ -286,7 +287,8 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
         "exiting while file work is still under way; nothing is damaged by that, and the next "
         "coordinator of the run finishes what has to be finished");
   } else if (has_topics) {
-    // Wait after the file work, because one of its tasks starts the commit.
+    // Wait for the brokers only after the file work, because a task of the file work starts the
+    // commit of offsets.
     AwaitBrokers(engine, state);
   }
   // Skip stopping and destroying these objects if that would block: the disk's thread may hang for
@@ -310,8 +312,9 @@ int RunMain(const std::vector<std::string>& args) {
   const absl::StatusOr<Exit> exit = Run(*flags);
   if (exit.ok()) return CodeOf(*exit, *flags);
   const Ending failure = FailureOf(COORDINATOR, 0, exit.status());
-  // A failure of this kind ends the run if it occurs a second time. Only the process that starts
-  // this one again can know whether it does.
+  // Some failures end the run only if the previous attempt ended from the same cause. This process
+  // cannot know whether its own failure is such a repetition, but the process that starts it again
+  // can. So it exits as if a restart may help.
   if (RuleOf(failure).follows != Follows::kRunEndsIfRepeated) {
     return CodeOf({kExitFailed, failure}, *flags);
   }

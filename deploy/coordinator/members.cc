@@ -90,8 +90,8 @@ absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
         sender->member.pid(), " at '", sender->member.address(),
         "', and what the first process held is lost. If both are alive, two were started with the "
         "same --role_index"));
-    // Do not wait until the first process has been told, because it is most likely dead. If it is
-    // alive, the answer to its next heartbeat tells it.
+    // Do not wait until the first process has been told of this, because it is most likely dead. If
+    // it is alive, the answer to its next heartbeat tells it.
     entry->told = true;
     return absl::OkStatus();
   }
@@ -108,7 +108,8 @@ absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
 absl::optional<Ending> Members::FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us) {
   absl::optional<Ending> silent;
   for (Entry& entry : entries_) {
-    // Never later than now, even for a member that was heard from after the stall had begun.
+    // The new time is never later than now, even for a member that was heard from after the stall
+    // had begun.
     entry.last_heard_us = std::min(now_us, entry.last_heard_us + stall_us);
     if (now_us - entry.last_heard_us <= timeout_us) continue;
     entry.told = true;

@@ -9,9 +9,9 @@
 //
 // A process that was started for an earlier generation but registers only in this one is not
 // distinguished from the processes of this generation: it has no state yet, and can serve as well.
-// If there is another process of its index, that costs one restart; both are told, and in the next
-// generation each registers only once. This cannot happen with the local launcher, which starts a
-// generation only when every process of the previous one is dead.
+// If another process has registered under the same index, that costs one restart; both are told,
+// and in the next generation each registers only once. This cannot happen with the local launcher,
+// which starts a generation only when every process of the previous one is dead.
 //
 // Not thread-safe: the coordinator's engine locks.
 
@@ -39,12 +39,12 @@ class Members {
   absl::Status Register(const RegisterRequest& request, int64_t now_us);
 
   // Processes a heartbeat. FAILED_PRECONDITION if the sender has not registered. If the sender is a
-  // second process of its index, sets `conflict` to the generation's end.
+  // second process under its index, sets `conflict` to the generation's end.
   absl::Status Heartbeat(const HeartbeatRequest& request, int64_t now_us,
                          absl::optional<Ending>* conflict);
 
   // Returns the generation's end if a member has been silent for longer than `timeout_us`. First
-  // subtracts `stall_us` from every silence: the time in which this process could not receive
+  // subtracts from every silence `stall_us`, the time in which this process could not receive
   // heartbeats.
   absl::optional<Ending> FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us);
 

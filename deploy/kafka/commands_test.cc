@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What the command prints to stderr. REQUIRES: it ends with `code`
+// Returns what the command prints to stderr. REQUIRES: the command returns `code`
 std::string ErrorOf(int (*command)(const std::vector<std::string>&), int code,
                     const std::vector<std::string>& args) {
   testing::internal::CaptureStderr();

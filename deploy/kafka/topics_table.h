@@ -39,9 +39,9 @@ struct TopicsColumns {
 };
 
 // A line of headings, and a line for each row. If the column in_cut or the column committed is
-// shown, so is the lag: the number of messages that the broker has from that column's offset up to
-// `until` (from in_cut if both columns are shown). For a row without such an offset, the lag counts
-// from the broker's first message.
+// shown, so is the lag: the number of messages that the broker has from the row's in_cut on, or, if
+// the row has none, from its committed offset on, up to `until`. If the row has neither, the lag
+// counts from the broker's first message.
 std::string TopicsTableText(const std::vector<TopicsRow>& rows, const TopicsColumns& columns);
 
 // The sum of the lags of all rows.
@@ -56,8 +56,8 @@ absl::StatusOr<std::vector<TopicsRow>> AskTopics(const KafkaCluster& cluster,
 // A stream of a run that reads topics.
 struct StreamOfRun {
   StreamTopics topics;  // from the run's log
-  // For the train stream: the first offset of each partition that the newest cut does not contain.
-  // Empty for other streams, which cuts do not contain.
+  // For the train stream: for each partition, the first offset that is not in the newest cut. Empty
+  // for other streams, because cuts do not contain them.
   std::vector<uint64_t> in_cut;
   absl::optional<TopicsStatus> status;  // that of the train stream, while the run trains
 };

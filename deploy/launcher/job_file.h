@@ -14,9 +14,10 @@
 namespace satrap {
 
 // Writes `job` into the file at `path`, unless the file has it already. Returns the text of a
-// warning, or "". Errors are those of WriteFileAtomically, with one exception. If the file has an
-// older job, and the new job is not `required` there because the log has it, then an error leaves
-// the file as it is and is returned as a warning: a full disk must not end a run here.
+// warning, or "". `required` is false if the log has the new job, so that the file does not need
+// it. Errors are those of WriteFileAtomically, with one exception: if `required` is false and the
+// file has an older job, an error leaves the file as it is and is returned as a warning, because a
+// full disk must not end a run here.
 absl::StatusOr<std::string> WriteJobFile(const std::string& path, const JobConfig& job,
                                          bool required);
 

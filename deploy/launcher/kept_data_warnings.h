@@ -38,7 +38,7 @@ class KeptDataWarnings {
   const absl::Status& problem() const { return problem_; }
 
   // Returns the warnings that are new in `status`, and starts to save them. If the disk is still
-  // busy, the next call tries again.
+  // busy, or has refused them, the next call tries again.
   std::vector<std::string> TakeNew(const StatusAnswer& status);
   std::vector<std::string> All(const JobConfig& job) const { return warnings_.All(job); }
 

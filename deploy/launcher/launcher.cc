@@ -41,8 +41,8 @@ constexpr int64_t kWriteEndMs = 12000;
 constexpr int64_t kFinishMs = 20000;
 // How long killed processes may take to disappear; the kernel must free their memory first.
 constexpr int64_t kKillMs = 60000;
-// During a pause a command may wish to stop the run. After its wish was accepted, it has this long
-// to ask for the status, which tells it that the run has stopped.
+// During a pause a command may wish to stop the run. Once the wish is accepted, the command has
+// this long to ask for the status, which tells it that the run has stopped.
 constexpr int64_t kTellMs = 2000;
 constexpr char kCameTooLate[] =
     " came too late to stop the run, which has finished; its result is complete";
@@ -68,22 +68,22 @@ struct Launcher::Rep {
   bool MayHaveTrained();
   // Waits for at most kSettleMs until the coordinator says how the generation ended.
   void Settle();
-  // The cause of the end. REQUIRES: the generation is over
+  // Returns why the generation ended. REQUIRES: the generation is over
   Cause FindCauseOfEnd();
   bool IsOver() const;
   bool IsScaled() const;
-  // Whether the generation has ended without a failure: because somebody asked for that, or because
-  // the log says that the next generation has another job. Returns true only once for each entry
-  // that says so: if a generation is announced but never begins, that counts as a failure.
-  // REQUIRES: as IsScaled
+  // Whether the generation has ended without a failure: because somebody asked for this end, or
+  // because the log says that the next generation has another job. Returns true only once for each
+  // entry that says so: if a generation is announced but never begins, that counts as a failure.
+  // REQUIRES: `progress` was read after the generation's end
   bool TakeWish(bool is_new_cut);
   // Kills the generation and starts the next one. Returns the run's end if there is no next one.
   absl::optional<RunEnd> Restart(const Cause& cause,
                                  absl::FunctionRef<void(const std::string&)> on_message);
   // The coordinator died between the log's last entry and reporting it.
   RunEnd EndInLog(StatusAnswer last);
-  // Waits for `pause_ms`, and accepts a wish to stop meanwhile. Returns the run's end if it then
-  // ends.
+  // Waits for `pause_ms`, and accepts a wish to stop meanwhile. Returns the run's end if the run
+  // ends during the pause.
   absl::optional<RunEnd> Pause(int64_t pause_ms, const Ending& last);
   RunEnd Finish(RunEnd::Kind kind);
   RunEnd EndOf(RunEnd::Kind kind);  // of a run that ended as its coordinator says
@@ -314,8 +314,8 @@ absl::optional<RunEnd> Launcher::Rep::Pause(int64_t pause_ms, const Ending& last
   return absl::nullopt;
 }
 
-// SIGKILL loses nothing: everything of value is on the disk. After SIGTERM a role would first ask
-// for a last cut.
+// SIGKILL loses nothing of value: everything that counts is on the disk. After SIGTERM a role would
+// first ask for a last cut.
 void Launcher::Rep::EndAll() {
   if (generation == nullptr || generation->AllEnded()) return;
   generation->End(SIGKILL, kKillMs).IgnoreError();

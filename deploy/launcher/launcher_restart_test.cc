@@ -196,7 +196,7 @@ TEST_F(LauncherTest, TheNextGenerationHasTheProcessesOfTheNewestJobOfTheLog) {
   ExpectNobodyIsLeft();
 }
 
-// A size cannot be started, for example, if it needs GPUs and the programs were built without CUDA.
+// For example, a size that needs GPUs cannot be started if the programs were built without CUDA.
 TEST_F(LauncherTest, ASizeThatCannotBeStartedIsDroppedAndTheRunGoesOnAsItWas) {
   AppendGeneration(1);
   CommitCut(1, 1, 100);
@@ -230,7 +230,8 @@ TEST_F(LauncherTest, ASizeThatCannotBeStartedIsDroppedAndTheRunGoesOnAsItWas) {
   ExpectNobodyIsLeft();
 }
 
-// The log's entry for a generation with the new size, which was announced or claimed (`began`).
+// The log's entry for generation `number` with the job `job`. `began` is the name of a value of
+// Began, which says whether the generation was only announced (BEGAN_SCALE_ANNOUNCED) or claimed.
 std::string GenerationText(int number, const std::string& began, const JobConfig& job) {
   return "generation { generation: " + std::to_string(number) + " began: " + began +
          " cut: 'cut_0001_000001' job { " + job.ShortDebugString() + " } }";
@@ -369,8 +370,8 @@ TEST_F(LauncherTest, AResumedJobIsTheNextOneUntilAGenerationHasIt) {
   Run([] {}, options,
       [&](const StatusAnswer&) {
         ++asked;
-        // The first coordinator dies before it has appended its generation, the second one
-        // afterwards.
+        // The first coordinator dies before it has appended its generation, the second one after it
+        // has appended its own.
         if (asked == 2) {
           AppendToLog(
               "generation { generation: 5 cut: 'cut_0004_000001' job { name: 'new' max_restarts: 5 "

@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 
 // The ending of a generation that stopped after a last cut.
 const std::string kStopped = "ending { why: ASKED loss: NOTHING text: 'stopped after a cut' }";
-// What is said of the size in StopWhileASizeIsDropped.
+// What the launcher says about the dropped change of size in StopWhileASizeIsDropped.
 constexpr char kDropped[] =
     "the change of the job is dropped: embedding_ps.replicas from 1 to 2\n  there is no card";
 
@@ -53,14 +53,16 @@ class LauncherStopTest : public LauncherTest {
                  return true;
                });
   }
-  // Makes the run commit its last cut and stop, and ends all roles with `signal`.
+  // Makes the run commit its last cut and stop, and sends `signal` to all processes except the
+  // coordinator, to end them.
   void StopRun(int signal) {
     CommitCut(1, 1, 7);
     SetStatus("state: STOPPED generation: 1 train { step: 7 } " + kStopped);
     EndRoles(signal);
   }
 
-  // A signal stops the run while its second generation drops a size; `ending` is the coordinator's.
+  // A signal stops the run while its second generation drops a change of size. `ending` is what the
+  // coordinator then reports as its ending.
   RunEnd StopWhileASizeIsDropped(const std::string& ending) {
     AppendGeneration(1);
     CommitCut(1, 1, 7);
@@ -337,7 +339,8 @@ TEST_F(LauncherStopTest, AGenerationThatHasNotBegunIsStoppedAtOnce) {
   ExpectNobodyIsLeft();
 }
 
-// Here the signal comes before the run's end. The text must also be true if it comes after the end.
+// Here the signal comes before the run's end. The text must be true even if the signal comes after
+// the end.
 TEST_F(LauncherStopTest, ARunMayFinishAlthoughASignalHasAskedItToStop) {
   ScriptTraining();
   std::string late;

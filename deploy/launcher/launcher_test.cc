@@ -154,7 +154,8 @@ TEST_F(LauncherTest, ALauncherThatCannotWriteRestartsItsRun) {
               ElementsAre(HasSubstr("job.textproto: File too large; it shows an older job")));
 }
 
-// If it were started, the coordinator would read the old job from the file instead of the new one.
+// If the run were started, the coordinator would read the old job from the file instead of the new
+// one.
 TEST_F(LauncherTest, AResumedJobThatCannotBeWrittenIsNotStarted) {
   AppendGeneration(1);
   ASSERT_TRUE(WriteFileAtomically(folder_->JobPath(), "name: 'old'\n").ok());

@@ -16,8 +16,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Stands in for the files to cut. With `hang`, cutting a file blocks until Release. An object may
-// outlive the test, as the cutter's thread may.
+// Stands in for the files that the LogCutter shortens. If `hang`, Cut blocks until Release. An
+// object may outlive the test, because the cutter's thread may.
 class Files {
  public:
   explicit Files(bool hang) : hangs_(hang) {}
@@ -73,7 +73,7 @@ TEST(LogCutter, OnADiskThatHangsNothingPilesUp) {
   files->AwaitBegun(1);
   for (int i = 0; i < 100; ++i) cutter.Cut({"b"});
   files->Release();
-  // What had piled up would come first.
+  // If the calls with "b" had piled up, one of them would be carried out before a call with "c".
   while (files->AwaitEnded(1).size() < 2) cutter.Cut({"c"});
   EXPECT_EQ(files->AwaitEnded(2)[1], "c");
 }

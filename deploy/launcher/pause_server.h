@@ -37,7 +37,7 @@ class PauseServer final : public rpc::Handler {
   ~PauseServer() override;
 
   bool stop_wished() const;
-  // Waits until a Status call was answered with STOPPED, or for `timeout_ms`.
+  // Waits until a Status call was answered with STOPPED, but at most for `timeout_ms`.
   void AwaitTold(int64_t timeout_ms);
   // The status that Status now answers with.
   StatusAnswer status() const;

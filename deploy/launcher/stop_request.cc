@@ -24,7 +24,7 @@ bool StopRequest::Try(rpc::GrpcChannel* channel, uint64_t run_id, int64_t timeou
   const absl::StatusOr<uint64_t> wished =
       CoordinatorClient(channel, Envelope(), timeout_ms).Wish(request);
   taken_ = wished.ok();
-  // A refusal is not final: during a change of size a stop is refused, but that soon ends.
+  // A refusal is not final: a stop is refused during a change of size, which ends by itself.
   if (absl::IsFailedPrecondition(wished.status())) {
     waits_for_ = std::string(wished.status().message());
   } else {

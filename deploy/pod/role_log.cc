@@ -39,7 +39,7 @@ bool WriteAll(int fd, absl::string_view bytes) {
   return true;
 }
 
-// The log file, kept under its size limit. Only the thread uses it.
+// The log file, kept under its size limit. Used only by the thread that reads the role's output.
 class BoundedFile {
  public:
   BoundedFile(std::string path, const FileLimits& limits)

@@ -6,7 +6,8 @@
 // missing in the log. A disk that hangs also stops a role that prints much, as if the role wrote
 // its log itself.
 //
-// For use by one thread, which never waits for the disk or for stdout.
+// For use by one thread. That thread never waits for the disk or for stdout, except in Drain, for a
+// limited time.
 
 #ifndef SATRAP_DEPLOY_POD_ROLE_LOG_H_
 #define SATRAP_DEPLOY_POD_ROLE_LOG_H_

@@ -69,8 +69,8 @@ LoaderProgress DataWarnings::KeptAtEnd() const {
   if (!since_begin_) return kept;
   const std::vector<LabelRange> all = AllLabels();
   kept.mutable_labels()->Assign(all.begin(), all.end());
-  // If there is no range, add an empty one: any labels tell Restore that they were saved after the
-  // last label was read, so they are complete.
+  // If there is no range, add an empty one. Restore takes the presence of any range as a sign that
+  // the ranges were saved after the last label was read, and so cover all labels.
   if (all.empty()) kept.add_labels();
   return kept;
 }

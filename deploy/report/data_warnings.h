@@ -19,18 +19,19 @@ namespace satrap {
 
 class DataWarnings {
  public:
-  // `since_begin`: this command and the ones before it have seen the run from its beginning.
-  // Otherwise there are no warnings for which all labels must be known.
+  // `since_begin`: whether this command, together with the ones before it, has seen the run from
+  // its beginning. If not, there are no warnings for which all labels must be known.
   explicit DataWarnings(bool since_begin = true) : since_begin_(since_begin) {}
 
-  // Continues from what an earlier command has saved. If `kept` has no labels, that command did not
-  // see the run's end. Then this object does not know all labels.
+  // Continues from what an earlier command has saved. If `kept` has no labels, the commands so far
+  // have not seen the run from its beginning to its end. Then this object does not know all labels.
   void Restore(const LoaderProgress& kept);
   // What to save now in case this command is killed: only the warnings. Labels are left out,
   // because loaders may read further labels that a later command would not know.
   LoaderProgress Kept() const;
   // What to save when no loader reads any more: the warnings and, if the run was seen from its
-  // beginning, the range of all labels of each LABEL column, or one empty range.
+  // beginning, the range of all labels of each LABEL column, or one empty range if there are no
+  // such ranges.
   LoaderProgress KeptAtEnd() const;
 
   // The loaders' warnings in `status` that no earlier status had.

@@ -32,7 +32,7 @@ std::string ProgressText(const StatusAnswer& status);
 // column stays free, because a terminal may wrap there. Parts that do not fit are left out, in this
 // order: watermark, staleness, norm, rates, the bar without its percentage, the samples of a run
 // without end, auc, valid, samples/s, lag, loss, time left, epoch and step, percentage. The phase
-// remains, and is cut if necessary.
+// always remains, but is shortened if necessary.
 std::string FittedProgress(const StatusAnswer& status, size_t columns);
 
 // `bar` and `text` if both fit in less than `columns` columns; otherwise as much of `text` as fits.

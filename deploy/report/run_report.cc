@@ -39,7 +39,7 @@ void AddTables(const RunResult& result, ReportFile* file) {
   file->set_bytes(bytes);
 }
 
-// A line, and further lines for the tasks if the job names several.
+// One line, and one more for each task if the job names several.
 std::string LinesOf(const MetricValues& values) {
   std::string lines =
       absl::StrCat(MetricsText(values), " (", Counted(values.samples(), "sample"), ")");
@@ -79,7 +79,7 @@ std::string ValidationText(const RunReport& report) {
 // With fewer steps than this, a model learns little: learning rates and staleness still warm up.
 constexpr uint64_t kFewSteps = 200;
 
-// Advice for a user whose file is small; empty if the run had enough steps.
+// Advice for a user whose file is small; empty if the run had enough steps, or none.
 std::string FewStepsText(const RunResult& result) {
   if (result.steps() == 0 || result.steps() >= kFewSteps) return "";
   std::string text = absl::StrCat("only ", Counted(result.steps(), "step"), " for ",

@@ -86,7 +86,8 @@ std::vector<RankedItems> RankItems(const VectorSet& users, const VectorSet& item
     std::vector<float>& scores = scores_of_thread[thread];
     scores.resize(kUsers * kItems);
     std::vector<BestItems> best(num_users, BestItems(std::min<int64_t>(k, items.count)));
-    // Sort them, so that they can be skipped in a single pass along with the items.
+    // The items that each user has seen, sorted, so that a single pass over all items can skip
+    // them.
     std::vector<std::vector<uint32_t>> skipped(num_users);
     std::vector<size_t> next_skipped(num_users);
     for (int64_t u = 0; u < num_users; ++u) {

@@ -58,7 +58,7 @@ TEST_F(RetrievalTest, EqualsAComputationByHand) {
   EXPECT_EQ(result->items, 4);
   EXPECT_EQ(result->dim, 1);
   ASSERT_EQ(result->by_vectors.size(), 2u);
-  // The rankings are: up: d, c; down: a, b.
+  // The ranking of user `up` is d, c; that of user `down` is a, b.
   EXPECT_EQ(result->by_vectors[0].recall, (0 + .5) / 2);
   EXPECT_EQ(result->by_vectors[0].mrr, (0 + 1.) / 2);
   EXPECT_EQ(result->by_vectors[1].recall, (1 + .5) / 2);
@@ -113,7 +113,7 @@ TEST_F(RetrievalTest, PopularityRanksItemsByTheirNumberOfPairs) {
   const auto result = Retrieve(options_);
   ASSERT_TRUE(result.ok()) << result.status();
   ASSERT_EQ(result->by_popularity.size(), 2u);
-  // The rankings are: up: c, d, a, b; down: d, a, b.
+  // The ranking of user `up` is c, d, a, b; that of user `down` is d, a, b.
   EXPECT_EQ(result->by_popularity[0].recall, (1 + .5) / 2);
   EXPECT_EQ(result->by_popularity[1].recall, 1);
 }

@@ -39,7 +39,7 @@ class TextLines {
 };
 
 // The fields of a line: separated by tabs or, if the line has no tab, by blanks. Several blanks in
-// a row separate only once.
+// a row separate only once, and blanks at the beginning or end of the line are ignored.
 std::vector<absl::string_view> FieldsOf(absl::string_view line);
 
 // A user and an item, named on one line.

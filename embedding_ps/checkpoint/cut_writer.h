@@ -59,7 +59,8 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
     // later mark or a load has ended the cut of the tables.
     absl::Status status;
     bool copy_limit = false;  // abandoned because copies needed more than copy_bytes
-    // Ordered by table and partition, but the parts of one file are adjacent and in file order.
+    // Ordered by table and partition, except that the parts of one file stay together, in file
+    // order.
     std::vector<SavedFile> files;
     int64_t copied_rows = 0;
     int64_t copied_bytes = 0;  // of memory, in total

@@ -24,8 +24,9 @@ struct LoadOptions {
   FileSystem* file_system = nullptr;
   // If given, each table whose name it selects gets the rows of the model's table of the same name,
   // if there is one. All other tables stay unchanged. Rows that were saved with another optimizer
-  // are converted (row_conversion.h). If absent, the model must have all tables, with the same
-  // fingerprints.
+  // are converted (row_conversion.h). If absent, the model must have all tables, with rows of the
+  // same segments and optimizers; only rows in the form of an older build are converted
+  // (row_form.h).
   absl::optional<WarmStartConfig> warm_start = absl::nullopt;
 };
 
@@ -43,10 +44,10 @@ struct LoadResult {
 };
 
 // Replaces the rows of `tables` by the model's rows of the partitions that the tables may hold.
-// Calls `done` once, in a task of the executor. Several files are read at the same time, each by
-// one task. Tasks never wait for each other. A Lookup that runs meanwhile finds either all rows of
-// a shard or none. Nothing that is passed in is owned; all of it must outlive the call to `done`.
-// REQUIRES: until `done`, nothing else changes the tables
+// Calls `done` once, in a task of the executor. Several parts of files are read at the same time,
+// each part by one task. Tasks never wait for each other. A Lookup that runs meanwhile finds either
+// all rows of a shard or none. Nothing that is passed in is owned; all of it must outlive the call
+// to `done`. REQUIRES: until `done`, nothing else changes the tables
 void LoadTables(const LoadOptions& options, absl::AnyInvocable<void(const LoadResult&)> done);
 
 }  // namespace satrap

@@ -1,11 +1,11 @@
-// Converts rows that another run has saved to rows of this run's table. Values are taken. The state
-// of a segment is taken if the kind of optimizer is the same; otherwise the state starts anew.
+// Converts rows that another run has saved to rows of this run's table. The values are kept. The
+// state of a segment is kept if the kind of optimizer is the same; otherwise the state starts anew.
 //
 // Step numbers change, because this run counts its steps from 0. The step numbers of l2_mode
-// TOUCHED start anew. States that age (semantics GLOBAL, sgd_l1) have a last step. It is renumbered
-// so that it is as far before this run's first step as it was before the end of the other run. If
-// this run's rows keep no last step for such a state, the state is aged to the end of the other run
-// with this run's constants.
+// TOUCHED start anew. States that age (semantics GLOBAL, sgd_l1) have a last step. That step is
+// renumbered so that it is as far before this run's first step as it was before the end of the
+// other run. If this run's rows keep no last step for such a state, the state is aged to the end of
+// the other run with this run's constants.
 //
 // Rows that an older build has saved are also converted to today's form (row_form.h), whichever run
 // reads them.

@@ -1,10 +1,10 @@
 // A file of saved rows. It has one or more consecutive parts; each part holds the rows of one table
-// in a range of partitions. Parts are written and read from start to end. All numbers are
+// in a range of partitions. Parts are written and read from start to end. All numbers of a part are
 // little-endian (docs/formats.md, "Saved rows"):
 //
 //     header, 64 bytes:  "SATRROW3"  u32 table  u32 first partition  u32 last partition
-//                        u32 floats per row  u64 table fingerprint  u32 CRC32C of all before
-//                        zeros
+//                        u32 floats per row  u64 table fingerprint
+//                        u32 CRC32C of the 32 bytes before  zeros
 //     blocks:            u32 number of rows n, 1 to 16384  u32 CRC32C of n and of what follows
 //                        u64 key [n]  f32 row [n, floats per row]
 //     end, 16 bytes:     u32 0  u32 CRC32C of 0 and of what follows  u64 rows of the part
@@ -41,7 +41,7 @@ inline constexpr size_t kMaxRowsPerBlock = 16384;
 // The name of a file with one part.
 std::string RowFileName(uint32_t table, int first_partition, int last_partition);
 
-// Writes a file. Unless Commit succeeds, no file remains.
+// Writes a file. If Commit is not called, no file remains.
 class RowFileWriter {
  public:
   // Creates the file `name` in `directory`. Errors as DurableFile. `file_system` is not owned.

@@ -12,8 +12,9 @@ namespace {
 
 constexpr int64_t kFirstPeriod = int64_t{1} << 24;
 
-// Re-encodes the last step of a row that was counted modulo 2^24, after `steps` steps of its table.
-// Several steps have the same count modulo 2^24; the newest possible one is assumed.
+// Returns the encoding of a row's last step. `encoded` counts that step modulo 2^24, and was saved
+// after `steps` steps of the row's table. Several steps have the same count modulo 2^24; the newest
+// possible one is assumed.
 float FromFirstPeriod(float encoded, int64_t steps) {
   const int64_t newest = steps + kMostStepsLate;
   if (encoded == 0 || newest < kFirstPeriod) return encoded;

@@ -2,8 +2,8 @@
 // conversion of such a row to today's form:
 //
 // - For each segment, sgd_l1 kept what each weight had paid and, in one float, the total that every
-//   weight owed: dim + 2 floats. Now it keeps two debts of each weight, one for above 0 and one for
-//   below 0 (sgd_l1.h): 2 dim + 1 floats.
+//   weight owed: dim + 2 floats. Now it keeps two debts of each weight, one that applies above 0
+//   and one that applies below 0 (sgd_l1.h): 2 dim + 1 floats.
 // - A row's last step was counted modulo 2^24. Now it is encoded as in
 //   embedding_ps/optimizer/row_step.h.
 //

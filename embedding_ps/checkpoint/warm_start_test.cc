@@ -182,8 +182,8 @@ bool KeepsLastStep(const TableConfig& config) {
          config.segments(0).l2_mode() != SegmentConfig::DENSE;
 }
 
-// The other run had 20 steps, and row 1 was last stepped in step 15. So it had missed 4 steps when
-// this run began.
+// The other run had the steps 0 to 19, and row 1 was last stepped in step 15. So the row had missed
+// steps 16 to 19 when this run began.
 TEST_F(WarmStartTest, TheLastStepOfARowIsAsFarBehindAsItWas) {
   const TableConfig config = AdadeltaConfig(TableConfig::GLOBAL, SegmentConfig::OCCURRENCE);
   Save({config});

@@ -13,7 +13,7 @@
 
 namespace satrap {
 
-// REQUIRES: constants in range, as NewSparseOptimizer checks
+// REQUIRES: all constants are in range, which NewSparseOptimizer checks
 std::unique_ptr<const SparseOptimizer> NewAdagrad(const OptimizerConfig::Adagrad& config);
 
 }  // namespace satrap

@@ -18,7 +18,7 @@
 
 namespace satrap {
 
-// REQUIRES: constants in range, as NewSparseOptimizer checks
+// REQUIRES: all constants are in range, which NewSparseOptimizer checks
 std::unique_ptr<const SparseOptimizer> NewAdam(const OptimizerConfig::Adam& config);
 
 }  // namespace satrap

@@ -20,7 +20,7 @@
 
 namespace satrap {
 
-// REQUIRES: constants in range, as NewSparseOptimizer checks
+// REQUIRES: all constants are in range, which NewSparseOptimizer checks
 std::unique_ptr<const SparseOptimizer> NewFtrl(const OptimizerConfig::Ftrl& config);
 
 }  // namespace satrap

@@ -16,7 +16,7 @@
 
 namespace satrap {
 
-// REQUIRES: constants in range, as NewSparseOptimizer checks
+// REQUIRES: all constants are in range, which NewSparseOptimizer checks
 std::unique_ptr<const SparseOptimizer> NewRmsprop(const OptimizerConfig::RmsProp& config);
 
 }  // namespace satrap

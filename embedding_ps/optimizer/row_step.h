@@ -6,7 +6,7 @@
 // position s modulo kRowStepPeriod, counted from 0, in this order: first the whole numbers 1 to
 // 2^24, then the floats above them, then the negative floats that are not subnormal.
 //
-// In hybrid the parts of a step arrive one by one, and a part may arrive after parts of later
+// In hybrid mode the parts of a step arrive one by one, and a part may arrive after parts of later
 // steps. The row has then already passed the late part's step.
 //
 // Thread-safe: functions of their arguments.
@@ -81,10 +81,11 @@ inline float SkipStep(float encoded_last_step) {
   return EncodedStep(encoded_last_step == 0 ? 0 : DecodedStep(encoded_last_step) + 1);
 }
 
-// The count of a row's own steps after one more step, which is step `step` of the job: count + 1.
-// Above 2^24, f32 holds only every second number, then every fourth, and adding 1 would never
-// change the count. There the count advances by the gap, but only in steps whose number is a
-// multiple of the gap. So it grows by 1 per step on average.
+// The number of steps that a row has taken, after one more step: `count` is the number before, and
+// `step` is the number of the new step in the job. The result is count + 1 up to 2^24. Above that,
+// f32 holds only every second number, then every fourth, and adding 1 would never change the count.
+// There the count advances by the gap, but only in steps whose number is a multiple of the gap. So
+// it grows by 1 per step on average.
 inline float CountOn(float count, int64_t step) {
   if (count < static_cast<float>(kMostExactCount)) return count + 1;
   const float next = FloatOfBits(BitsOfFloat(count) + 1);

@@ -9,9 +9,10 @@
 namespace satrap {
 namespace {
 
-// In this step every weight owes `due` more. A weight pays the debt to the side of 0 that it is on,
-// but is not moved beyond 0. A payment lowers the weight's debt to that side and raises its debt to
-// the other side. The part of a payment that is lost when the weight is rounded remains owed.
+// A weight has two debts: one that it pays when it is above 0, and one that it pays when it is
+// below 0. In this step both grow by `due`. Then the weight pays the debt of its own side, but is
+// not moved beyond 0. A payment lowers this debt and raises the debt of the other side. The part of
+// a payment that is lost when the weight is rounded remains owed.
 SATRAP_VECTORIZE_SAME_BITS void StepAndPay(float learning_rate, float due,
                                            const float* __restrict gradient,
                                            float* __restrict values, float* __restrict from_above,

@@ -21,8 +21,8 @@ std::vector<std::string> AllKinds() {
   return kinds;
 }
 
-// Creates the optimizer of `kind` with its defaults. Unless `penalties`, penalties are turned off,
-// because they pull values towards 0 whatever the gradient is.
+// Creates the optimizer of `kind` with its defaults. Turns penalties off unless `penalties` is
+// true, because they pull values towards 0 whatever the gradient is.
 std::unique_ptr<const SparseOptimizer> OptimizerOfKind(const std::string& kind,
                                                        bool penalties = true) {
   SparseOptimizerConfig config;

@@ -64,8 +64,8 @@ class EmbeddingTable {
   int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                  absl::Span<const uint32_t> sample_counts, const StepContext& context);
 
-  // Whether SweepShard must be called for each shard at the end of a step that is, or is not,
-  // `finite`. Always false unless semantics are GLOBAL.
+  // Whether SweepShard must be called for each shard at the end of a step; `finite` says whether
+  // the step was finite. The result is false unless semantics are GLOBAL.
   bool needs_sweep(bool finite = true) const {
     return updater_.needs_sweep(finite) && !config_.frozen();
   }
@@ -78,7 +78,7 @@ class EmbeddingTable {
   // Adds the squares of the gradients that Update would pass to the optimizers for the same
   // arguments and a clip_factor of 1. Adds nothing if the table's gradients do not take part in the
   // common clipping (RowUpdater::is_clipped) or the table is frozen. No row changes. REQUIRES: as
-  // Update
+  // for Update
   void AddSquares(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                   absl::Span<const uint32_t> sample_counts, const StepContext& context,
                   ExactSum* squares) const;
@@ -92,8 +92,8 @@ class EmbeddingTable {
     return updater_.idle_rows_have_gradients() && !config_.frozen();
   }
 
-  // Creates the rows of those `keys` that have none, as an Update of the first step does before it
-  // steps the rows. Returns the number of rows created. REQUIRES: keys are unique
+  // Creates a row for each of `keys` that has none, the same row that an Update of the first step
+  // creates before it steps the rows. Returns the number of rows created. REQUIRES: keys are unique
   int64_t CreateRows(absl::Span<const uint64_t> keys);
 
   // The keys of partitions [first, last], ascending.

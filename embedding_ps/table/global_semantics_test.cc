@@ -36,7 +36,7 @@ TEST(GlobalSemanticsTest, OnlyRulesThatMoveValuesWithoutGradientsNeedASweep) {
   }
 }
 
-// All rows of a cut have the same layout, and the fingerprint of the cut identifies it.
+// All rows of a cut have the same layout, and the fingerprint of the cut identifies that layout.
 TEST(GlobalSemanticsTest, RowsOfAnotherLengthHaveAnotherFingerprint) {
   const auto* oneof = SparseOptimizerConfig::descriptor()->FindOneofByName("kind");
   std::vector<std::string> rules = {"rmsprop { momentum: 0.5 }", "rmsprop { centred: true }"};

@@ -24,8 +24,8 @@ class KeyOrder {
   static constexpr uint64_t kLowMask = (uint64_t{1} << kLowBits) - 1;
 
   KeyOrder() = default;
-  // The keys of a shard with the `num_partitions` partitions `first`, first + step, ... REQUIRES: 0
-  // <= first, 1 <= step <= kNumPartitions, and all partitions exist
+  // Orders the keys of a shard that has `num_partitions` partitions: `first`, first + step, and so
+  // on. REQUIRES: 0 <= first, 1 <= step <= kNumPartitions, and all partitions exist
   KeyOrder(int first, int step, int num_partitions)
       : first_(static_cast<uint64_t>(first)),
         step_(static_cast<uint64_t>(step)),

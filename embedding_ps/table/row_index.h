@@ -66,8 +66,8 @@ class RowIndex {
     }
     return row;
   }
-  // As Find, but returns the entry, which includes the row's mark; null if absent. Valid until the
-  // next Insert or Append.
+  // Like Find, but returns the entry, which includes the row's mark; null if absent. The entry is
+  // valid until the next Insert or Append.
   Entry* FindEntry(uint64_t ordinal) {
     Entry* entry = entries_ + HomeLine(ordinal) * kLineEntries;
     while (entry->inverse > ~ordinal) ++entry;
@@ -81,11 +81,11 @@ class RowIndex {
                                64);
   }
   const void* LineAddress(size_t line) const { return entries_ + line * kLineEntries; }
-  // As Find, or kFurther if the answer is in a later line. REQUIRES: line is HomeLine(ordinal), or
-  // the line after a line that returned kFurther
+  // Returns what Find returns, or kFurther if the answer is in a later line. REQUIRES: `line` is
+  // HomeLine(ordinal), or the line right after one for which this function returned kFurther
   uint32_t FindInLine(size_t line, uint64_t ordinal) const {
-    // Lower ordinals come first and empty entries last. So the number of lower ordinals is the
-    // place where this ordinal must be.
+    // Lower ordinals come first and empty entries last. So the place where this ordinal must be
+    // equals the number of lower ordinals.
     const Entry* const entries = entries_ + line * kLineEntries;
     const uint64_t inverse = ~ordinal;
     const size_t place =
@@ -101,8 +101,8 @@ class RowIndex {
 
   // Makes room for `rows` rows in total: grows to the capacity that this many inserts would give.
   void Expect(size_t rows);
-  // As Insert, for an ordinal that is larger than all in the index: writes one entry without a
-  // search. REQUIRES: ordinal is above all ordinals in the index
+  // Like Insert, but only for the largest ordinal so far, so it writes one entry without a search.
+  // REQUIRES: `ordinal` is above all ordinals in the index
   void Append(uint64_t ordinal, uint32_t row);
 
   // Calls visit(entry) for the keys with ordinals in [first, last], ascending, until it returns

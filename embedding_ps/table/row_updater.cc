@@ -232,7 +232,7 @@ void RowUpdater::Step::Sweep(float* rows, size_t stride, size_t count) {
 }
 
 void RowUpdater::Step::SweepSegment(const FusedSegments& fused, float learning_rate, float* row) {
-  // Only rules with dense L2 make a gradient of 0 different from 0.
+  // A gradient of 0 stays 0 unless the rule has dense L2.
   const float* gradient = zeros_.data();
   if (fused.rule->IsDense()) {
     PrepareSegment(fused, gradient, row);
@@ -281,7 +281,8 @@ double RowUpdater::Step::Squares(uint64_t key, const float* gradient,
   }
   context_.sample_count = sample_count;
   Prepare(gradient, copy_.data());
-  // Summed in the order of the values, so that the sum of a row has the same bits on every PS.
+  // Summed in the order of the values, so that the sum of a row has the same bits wherever it is
+  // computed.
   double squares = 0;
   for (const float value : normalised_) squares += static_cast<double>(value) * value;
   return squares;

@@ -85,12 +85,12 @@ class RowUpdater {
   bool needs_sample_counts() const { return needs_sample_counts_; }
   // Whether a segment's rule needs StepContext.part_share.
   bool needs_part_share() const { return needs_part_share_; }
-  // Whether rows that no sample of a step holds must also be stepped (semantics GLOBAL). With
-  // `finite` false: whether rows would otherwise count the step as missed.
+  // Whether a sweep must visit the rows that no sample of a step holds (semantics GLOBAL): to step
+  // them or, if `finite` is false, to record a step that they would otherwise count as missed.
   bool needs_sweep(bool finite) const { return finite ? needs_sweep_ : has_last_step_; }
   // Whether the table's gradients count in the norm of JobConfig.gradient_clip_norm and are
-  // multiplied by its factor. False with normalisation NONE, because those gradients are not
-  // divided by the normalizer.
+  // multiplied by its factor. False with normalisation NONE, where they are not divided by the
+  // normalizer either.
   bool is_clipped() const { return normalises_; }
   // Whether rows that no sample of a step holds also have gradients that count in the norm of
   // gradient_clip_norm.
@@ -107,12 +107,12 @@ class RowUpdater {
     std::unique_ptr<const SparseOptimizer> optimizer;
     SegmentRule rule;
     int optimizer_state_size;  // the first floats of the segment's state
-    // Up to two floats follow the segment's state: the last step that added L2 if
-    // rule.KeepsL2Step(), then the last step that was taken (row_step.h) if keeps_last_step.
+    // The segment's state is followed by up to two floats: if rule.KeepsL2Step(), the last step
+    // that added L2; then, if keeps_last_step, the last step that was taken (row_step.h).
     bool keeps_last_step;
     bool needs_sweep;
   };
-  // Neighbouring segments that one call steps: a single segment, or several with the same
+  // Neighbouring segments that are stepped by one call: a single segment, or several with the same
   // element-wise optimizer and rule.
   struct FusedSegments {
     const SparseOptimizer* optimizer;

@@ -67,8 +67,8 @@ float SegmentRule::L2Of(const StepContext& context, float inverse_normalizer,
   }
   if (l2_mode_ == SegmentConfig::DENSE) return l2_;
   if (context.sample_count == 0u) return 0;
-  // In hybrid the parts of a step come one by one. The first part that holds the row adds the L2 of
-  // the whole step.
+  // In hybrid mode the parts of a step come one by one. The first part that holds the row adds the
+  // L2 of the whole step.
   if (StepsPassed(*l2_step, context.step) == 0) return 0;
   *l2_step = EncodedStep(context.step);
   return l2_;

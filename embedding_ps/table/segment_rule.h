@@ -32,8 +32,8 @@ class SegmentRule {
   // Whether the row keeps one more float for the segment, which starts at 0: the last step that
   // added L2 (row_step.h).
   bool KeepsL2Step() const { return l2_mode_ == SegmentConfig::TOUCHED; }
-  // Whether a row that no sample holds has the value times L2OfIdleRows() as its prepared gradient,
-  // and no bound is applied to it after the step.
+  // Whether a step only decays a row that no sample holds: the prepared gradient is L2OfIdleRows()
+  // times the value, and no bound is applied after the step.
   bool OnlyDecaysIdleRows() const {
     const bool clips = cow_clips_ && form_ != CowClipConfig::PAPER;
     return clip_norm_ == 0 && weight_bound_ == 0 && !(IsDense() && clips);

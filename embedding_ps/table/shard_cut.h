@@ -74,7 +74,7 @@ class ShardCut {
     const int64_t n = static_cast<int64_t>(rows);
     return budget_->Take(n, n * place_bytes_);
   }
-  // Copies `row` before it changes. REQUIRES: Reserve has made room for it
+  // Copies `row`, which is about to change. REQUIRES: Reserve has made room for it
   void CopyOut(uint64_t ordinal, const float* row);
 
   // The nth partition, with all its copies sorted.
@@ -87,8 +87,9 @@ class ShardCut {
   bool IsRead() const;
 
  private:
-  // Precedes the row in each place of copies_. The copies of each partition form a linked list, and
-  // so do the free places. So no memory is needed apart from the places.
+  // Each place of copies_ holds a Head, followed by the row. The heads link the copies of each
+  // partition to a list, and the free places to another list. So no memory is needed apart from the
+  // places.
   struct Head {
     uint64_t ordinal;
     uint32_t next;  // place, or RowArena::kMaxRows

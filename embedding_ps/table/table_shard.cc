@@ -28,8 +28,9 @@ void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const ui
   for (; !positions.empty(); positions.remove_prefix(std::min(kBlock, positions.size()))) {
     const size_t n = std::min(kBlock, positions.size());
     const uint32_t* const at = positions.data();
-    // Index: fetch the home line of each key, then search it. If that line is full of smaller
-    // ordinals, the key is in a later line. The next lines of all such keys are fetched together.
+    // First the index: fetch the home line of each key, then search it. If that line is full of
+    // smaller ordinals, the key is in a later line. The next lines of all such keys are fetched
+    // together.
     for (size_t i = 0; i < n; ++i) {
       ordinals[i] = order_.OrdinalOf(keys[at[i]]);
       lines[i] = index_.HomeLine(ordinals[i]);
@@ -47,7 +48,8 @@ void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const ui
       while ((found[i] = index_.FindInLine(lines[i], ordinals[i])) == RowIndex::kFurther)
         ++lines[i];
     }
-    // Rows: fetch them, and prefetch the caller's array, whose accesses are mostly sequential.
+    // Then the rows: fetch them, and prefetch the caller's array, which is accessed mostly in
+    // order.
     for (size_t i = 0; i < n; ++i) {
       if (found[i] == RowIndex::kAbsent) found[i] = absent(ordinals[i]);
       rows[i] = found[i] == RowIndex::kAbsent ? nullptr : arena_.Row(found[i]);

@@ -40,7 +40,8 @@ enum class CutRead {
 
 class TableShard {
  public:
-  // The most rows that one ReadCut returns. So it holds the lock for only some 20 us.
+  // The most rows that one ReadCut returns. With this limit ReadCut holds the lock for only some 20
+  // us.
   static constexpr size_t kMaxCutRows = 512;
 
   // A row that is in the arena but not yet in the index.
@@ -53,7 +54,7 @@ class TableShard {
   // `phase`, in [0, 1), differs between the shards of a table: see RowIndex and RowArena.
   TableShard(const RowUpdater* updater, const KeyOrder& order, size_t reserve_rows, double phase);
 
-  // As the methods of EmbeddingTable, for the keys at `positions`.
+  // Like the methods of EmbeddingTable, but only for the keys at `positions`.
   void Lookup(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
               AbsentRows mode, float* values, uint8_t* presence) const EXCLUDES(mutex_);
   int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
@@ -78,7 +79,7 @@ class TableShard {
   // Appends the keys of the nth partition of the shard, ascending, to `keys`.
   void AppendKeys(int nth_partition, std::vector<uint64_t>* keys) EXCLUDES(mutex_);
 
-  // As the methods of EmbeddingTable.
+  // Like the methods of EmbeddingTable, but only for this shard.
   void BeginCut(uint64_t cut, std::shared_ptr<CopyBudget> budget) EXCLUDES(mutex_);
   void EndCut(uint64_t cut) EXCLUDES(mutex_);
   // Reads the next rows of the nth partition of the shard, with their keys: at most kMaxCutRows and
@@ -107,8 +108,8 @@ class TableShard {
     size_t width;
   };
   // Calls visit(position, number, row) for each position in turn; row is null if the key is absent.
-  // Before that call, brings the first `touched_bytes` of the row, and the key's row of
-  // `caller_array`, into the cache. Still earlier, calls absent(ordinal) for each absent key:
+  // Before such a call, brings the first `touched_bytes` of the row, and the key's row of
+  // `caller_array`, into the cache. Even before that, calls absent(ordinal) if the key is absent:
   // `absent` may create the row and return its number; otherwise it returns RowIndex::kAbsent.
   template <typename Absent, typename Visitor>
   void ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
@@ -128,7 +129,7 @@ class TableShard {
   // Call this before rows change: it copies out those that the cut in progress still needs.
   void CopyOut(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions)
       REQUIRES(mutex_);
-  // As CopyOut, for all rows of the shard.
+  // Does what CopyOut does, but for all rows of the shard.
   void CopyAllOut() REQUIRES(mutex_);
 
   const RowUpdater& updater_;
@@ -142,8 +143,8 @@ class TableShard {
   // sweeps.
   mutable std::vector<uint64_t> seen_ GUARDED_BY(mutex_);
   std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null if no cut is in progress
-  // The mark of the newest cut. If an entry has a mark other than 0, this is the mark of a cut that
-  // was not read completely, and that began after the last time that last_mark_ was 0.
+  // The mark of the newest cut. An entry whose mark is not 0 has the mark of a cut that was not
+  // read completely and that began after the last time that last_mark_ was 0.
   uint8_t last_mark_ GUARDED_BY(mutex_) = 0;
 };
 

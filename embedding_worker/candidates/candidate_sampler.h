@@ -37,16 +37,17 @@ class CandidateSampler {
   const int64_t num_classes_;
 };
 
-// P(c) = 1 / n. REQUIRES: n > 0; this holds for all samplers below
+// P(c) = 1 / n. REQUIRES: n > 0
 std::unique_ptr<const CandidateSampler> NewUniformSampler(int64_t n);
 
 // P(c) = log((c + 2) / (c + 1)) / log(n + 1), which is close to Zipf's law. Classes should be
-// sorted by descending frequency.
+// sorted by descending frequency. REQUIRES: n > 0
 std::unique_ptr<const CandidateSampler> NewLogUniformSampler(int64_t n);
 
 // P(c) = counts[c]^distortion / sum. A distortion of 1 gives the frequency itself, and 0 a uniform
 // distribution; word2vec uses .75. A class with count 0 is never drawn, whatever the distortion.
-// Needs 16 bytes per class. INVALID_ARGUMENT if a count is negative or not finite, or all are 0.
+// Needs 16 bytes per class. INVALID_ARGUMENT if a count is negative or not finite, if all are 0, or
+// if the sum is not finite.
 absl::StatusOr<std::unique_ptr<const CandidateSampler>> NewUnigramSampler(
     absl::Span<const double> counts, double distortion);
 

@@ -26,8 +26,9 @@ namespace satrap {
 
 struct PartCandidates {
   std::vector<uint64_t> ids;  // in the order of the draws
-  // Both are empty unless subtract_log_q is set. They are logarithms of the expected count among
-  // the part's candidates or, if nothing is drawn (count 0), of the probability.
+  // log_q and positive_log_q are empty unless subtract_log_q is set. They are logarithms of an
+  // item's expected count among the part's candidates or, if nothing is drawn (count 0), of its
+  // probability.
   std::vector<float> log_q;           // [ids]
   std::vector<float> positive_log_q;  // [samples]
 };

@@ -18,7 +18,7 @@ JobConfig JobOf(const std::string& candidates, JobConfig::Mode mode = JobConfig:
   return job;
 }
 
-// `count` items with the ids 1000, 1001, ...; item i has the count 100 - i.
+// `count` items with the ids 1000, 1001, ...; item i has the count `count` - i.
 CandidateList Items(size_t count = 100) {
   CandidateList list;
   for (size_t i = 0; i < count; ++i) {

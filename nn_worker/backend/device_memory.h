@@ -7,10 +7,11 @@
 // wait for it.
 //
 // CopyIn and CopyOut run in the queue of the operations. Host memory given to CopyIn may be reused
-// when CopyIn returns; host memory given to CopyOut is filled when an event that was recorded after
-// the call happens, or after the next Sync(). StartCopyIn and StartCopyOut have their own queues
-// and work only with pinned memory, which the caller must not touch until such an event has
-// happened.
+// when CopyIn returns; host memory given to CopyOut is filled once an event that was recorded after
+// the call has happened, or after the next Sync(). StartCopyIn and StartCopyOut have their own
+// queues and work only with pinned memory. Until an event recorded there after the call has
+// happened, or until the next Sync(), the caller must not change the memory given to StartCopyIn,
+// though it may read it, and must not touch the memory given to StartCopyOut.
 //
 // Views. A backend that computes in host memory lets the host and its operations share memory,
 // which saves copies. Views are optional: a caller that gets null must copy instead. HostView and
@@ -67,7 +68,8 @@ class DeviceMemory {
   // backend. Callers allocate at the start, or when a part is larger than all previous ones.
   // RESOURCE_EXHAUSTED if there is not enough memory.
   virtual absl::StatusOr<void*> Allocate(int64_t bytes) = 0;
-  // As Allocate, but page-locked memory of the host, which StartCopyIn and StartCopyOut need.
+  // Like Allocate, but allocates page-locked memory of the host. StartCopyIn and StartCopyOut need
+  // such memory.
   virtual absl::StatusOr<void*> AllocatePinned(int64_t bytes) = 0;
   // An allocator of Buffers in pinned memory, so that a payload can be copied to the device from
   // where it was received. Null if any memory counts as pinned.
@@ -79,7 +81,7 @@ class DeviceMemory {
   // of the tensor may have gaps. REQUIRES: host.size() == device.size_bytes()
   virtual void CopyIn(absl::Span<const uint8_t> host, Tensor device) = 0;
   virtual void CopyOut(Tensor device, absl::Span<uint8_t> host) = 0;
-  // REQUIRES: as above; the host's memory is pinned, the tensor has no gaps
+  // REQUIRES: what CopyIn and CopyOut require; the host's memory is pinned; the tensor has no gaps
   virtual void StartCopyIn(absl::Span<const uint8_t> pinned, Tensor device) = 0;
   virtual void StartCopyOut(Tensor device, absl::Span<uint8_t> pinned) = 0;
 
@@ -92,7 +94,7 @@ class DeviceMemory {
   virtual void WaitFor(DeviceQueue queue, BackendEvent* event) = 0;
   // Whether `event`, as last recorded, has happened. Does not wait.
   virtual absl::StatusOr<bool> Poll(BackendEvent* event) = 0;
-  // Returns when everything enqueued so far has run, in all queues. It cannot be ended early, so
+  // Returns when everything enqueued so far has run, in all queues. Sync cannot be ended early, so
   // training steps wait for events instead (AwaitEvent).
   virtual void Sync() = 0;
 
@@ -102,7 +104,8 @@ class DeviceMemory {
   // last Sync
   virtual void* HostView(void* device) = 0;
   // The address at which operations can access the memory at `host`, for the `data` of a tensor;
-  // null if they cannot. Until they have run, the memory must exist and the host must not touch it.
+  // null if they cannot access it. Until the operations that use the address have run, the memory
+  // must exist and the host must not touch it.
   virtual void* DeviceView(void* host) = 0;
 
   // Calls `enqueue` with a stream of the device, for work that is not an operation, such as a sum
@@ -127,7 +130,7 @@ class DeviceMemory {
   // Enqueues a graph. REQUIRES: the epoch has not changed since its capture
   virtual void Enqueue(OperationGraph* graph);
 
-  // As Device::BeginRange and EndRange; does nothing without a device. Thread-safe.
+  // These call Device::BeginRange and EndRange, and do nothing without a device. Thread-safe.
   virtual void BeginRange(const char* /*name*/) {}
   virtual void EndRange() {}
 };

@@ -76,7 +76,7 @@ class InteractionOperations {
 
   // y = exp(x - max) / sum exp(x - max) within each group. A NaN makes its group NaN.
   virtual void Softmax(Tensor x, int64_t width, Tensor y) = 0;
-  // dx = y * (dy - sum (dy * y)), the sum within each group.
+  // dx = y * (dy - sum (dy * y)), where the sum is over the values of a group.
   virtual void SoftmaxGrad(Tensor y, Tensor dy, int64_t width, GradientTarget dx) = 0;
 
   // Normalises each group: y = (x - mean) * inverse for kLayer, y = x * inverse for kL2. inverse[i,
@@ -85,8 +85,9 @@ class InteractionOperations {
   // inverse: (n, cols / width)
   virtual void Normalize(Normalization kind, Tensor x, int64_t width, float epsilon, Tensor y,
                          Tensor inverse) = 0;
-  // From y and inverse of Normalize: dx = inverse * (dy - mean dy - y mean (dy * y)) for kLayer,
-  // inverse * (dy - y sum (dy * y)) for kL2; means and sums within each group.
+  // Computes dx from y and `inverse` of Normalize: dx = inverse * (dy - mean dy - y mean (dy * y))
+  // for kLayer, and dx = inverse * (dy - y sum (dy * y)) for kL2. Means and sums are over the
+  // values of a group.
   virtual void NormalizeGrad(Normalization kind, Tensor y, Tensor inverse, Tensor dy, int64_t width,
                              GradientTarget dx) = 0;
 };

@@ -49,7 +49,8 @@ class LinearOperations {
   // y = activation(x w + bias).      x: (n, in)  w: (in, out)  bias: (1, out) or empty  y: (n, out)
   // in may be 0: y = activation(bias).
   virtual void Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) = 0;
-  // dz = dy f'(x w + bias), from y; dx = dz w^T, dw = x^T dz, db = the sums of dz's columns.
+  // dz = dy f'(x w + bias), where f' is computed from y; dx = dz w^T, dw = x^T dz, db = the sums of
+  // dz's columns.
   virtual void LinearGrad(const LinearGradArgs& args) = 0;
 
   // RESOURCE_EXHAUSTED if there is not enough memory; INTERNAL if a library of the device fails.

@@ -37,7 +37,7 @@ struct FeatureExchange {
   int64_t samples = 0;
   Tensor rows;  // (num_rows, row_values), without gaps; a scatter does not read it
   // If true, there are no ids: the rows were pooled elsewhere, and sample i gets row i. The fields
-  // from `ids` to `max_length` are not read.
+  // from `pooling` to `max_length` are not read.
   bool one_row_a_sample = false;
   RowPooling pooling = RowPooling::kSum;
   Tensor ids;              // U32 (1, num_ids), each < num_rows

@@ -87,8 +87,8 @@ struct Tensor {
   }
 };
 
-// Views of consecutive rows without gaps. (The names are long because F32 alone is a WireDtype in
-// proto/job.proto.)
+// Views of consecutive rows without gaps. (The functions have long names because the name F32
+// already belongs to a WireDtype in proto/job.proto.)
 inline Tensor TensorF32(void* data, int64_t rows, int64_t cols) {
   return {DType::kF32, data, rows, cols, cols};
 }

@@ -159,8 +159,8 @@ void CutEngine::StartNext() {
   });
 }
 
-// Only cuts that ranks wait for are begun again at once, so only these need a pause. All other cuts
-// are begun by the clock.
+// Only cuts that ranks wait for are begun again at once, so only these need a pause. Other cuts are
+// begun again only when the clock or the steps make the next one due.
 int64_t CutEngine::PauseUs() const {
   if (abandoned_in_a_row_ == 0 || !IsWaitedFor(cut_->plan)) return 0;
   const int64_t pause_us =

@@ -30,7 +30,7 @@ absl::StatusOr<std::string> ReadChecked(const std::string& directory, FileSystem
                       absl::StrCat(directory, "/", kDenseFile, ": ", status.message()));
 }
 
-// Reads the start model of the cut in `directory`, with its pin.
+// Pins the cut in `directory` and reads its start model. The result holds the pin.
 absl::StatusOr<StartModel> ReadPinned(const std::string& directory, FileSystem* file_system) {
   StartModel model;
   model.directory = directory;

@@ -55,8 +55,8 @@ class Collective {
   virtual absl::Status AllReduceSum(absl::Span<float> values) = 0;
   virtual absl::Status AllReduceSum(absl::Span<double> values) = 0;
   // Begins AllReduceSum, with the same bits, and returns at once. `values` belong to the sum until
-  // it has ended. REQUIRES: until the caller has seen the sum end, it makes no other call of this
-  // object than Abort and status
+  // it has ended. REQUIRES: until the caller has seen the sum end, no method of this object is
+  // called except Abort and status
   virtual std::unique_ptr<PendingSum> StartAllReduceSum(absl::Span<float> values) = 0;
 
   // Copies the bytes of rank `root` to every rank. REQUIRES: the same size everywhere
@@ -74,9 +74,9 @@ class Collective {
   // Returns when every rank has called Barrier.
   virtual absl::Status Barrier() = 0;
 
-  // Ends the running call with `status` within 2 s, and the object with it. If Abort is called
-  // again, the first status stays. It ends the calls of this rank only: the other ranks get errors
-  // of their own, or must be aborted, too. REQUIRES: !status.ok()
+  // Ends the running call with `status` within 2 s; the object is dead from then on. If Abort is
+  // called again, the first status stays. It ends the calls of this rank only: the other ranks get
+  // errors of their own, or must be aborted, too. REQUIRES: !status.ok()
   virtual void Abort(absl::Status status) = 0;
   // OK, or the status that ended the object. A caller that waits for something else in which the
   // other ranks take part, such as a device's work, must poll this status.

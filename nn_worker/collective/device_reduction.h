@@ -1,7 +1,7 @@
-// Sums device memory over the ranks, on the devices. For everything else that ranks do together
-// there is a Collective (collective.h) as well. Implementations: NewNcclReduction
-// (nccl_collective.h), and for tests NewLocalReductions (local_reduction.h); each passes
-// device_reduction_conformance.h.
+// Sums values in device memory over all ranks; the devices compute the sums. For everything else
+// that ranks do together there is also a Collective (collective.h). Implementations:
+// NewNcclReduction (nccl_collective.h), and for tests NewLocalReductions (local_reduction.h); each
+// passes device_reduction_conformance.h.
 //
 // Every rank makes the same calls in the same order with the same counts. A sum has the same bits
 // on every rank; each implementation states whether this also holds for every run.

@@ -38,7 +38,7 @@ DeviceReductionConformance::Rank::Rank(int number, std::unique_ptr<Device> devic
       stream_(device_->NewStream().value()) {}
 
 absl::Status DeviceReductionConformance::Rank::Start(const std::vector<float>& values) {
-  // After an error the last sum may still use the memory that is replaced below.
+  // After an error the last sum may still be using the memory that is replaced below.
   RETURN_IF_ERROR(reduction_->Poll());
   count_ = static_cast<int64_t>(values.size());
   const int64_t bytes = count_ * static_cast<int64_t>(sizeof(float));

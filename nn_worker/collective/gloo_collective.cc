@@ -176,8 +176,8 @@ class GlooCollective final : public Collective {
   }
 
  private:
-  // Runs one call. Any error, returned or thrown by Gloo, ends the object; then its connections
-  // close, which ends the calls of the other ranks.
+  // Runs one call. Any error, whether `call` returns it or Gloo throws it, ends the object; then
+  // its connections close, which ends the calls of the other ranks.
   absl::Status Run(absl::FunctionRef<absl::Status()> call) {
     {
       MutexLock lock(&mutex_);

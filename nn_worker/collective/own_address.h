@@ -13,8 +13,8 @@
 
 namespace satrap {
 
-// The first address of `host` that a socket can be bound to, as text. `host` is a name or an
-// address, of IPv4 or IPv6, the latter also in brackets, without a port. All errors name `host`:
+// The first address of `host` that a socket can be bound to, as text. `host` is a name, an IPv4
+// address, or an IPv6 address with or without brackets. It has no port. All errors name `host`:
 // INVALID_ARGUMENT if it cannot be a host; UNAVAILABLE, marked as the lack of an address
 // (common/base/shortage.h), if it does not resolve (perhaps only because the name is not published
 // yet); FAILED_PRECONDITION if none of its addresses is this machine's; RESOURCE_EXHAUSTED, also

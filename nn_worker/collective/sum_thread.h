@@ -1,7 +1,7 @@
 // Runs the sums of a Collective on a thread of its own, one at a time, for implementations whose
 // calls block. The first sum starts the thread.
 //
-// Thread-compatible. A PendingSum may be used by another thread than the one that called Start.
+// Thread-compatible. A PendingSum may be used by a thread other than the one that called Start.
 
 #ifndef SATRAP_NN_WORKER_COLLECTIVE_SUM_THREAD_H_
 #define SATRAP_NN_WORKER_COLLECTIVE_SUM_THREAD_H_

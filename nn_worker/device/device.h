@@ -43,7 +43,8 @@ class Event {
 };
 
 // A recorded sequence of operations that can be enqueued again as one operation (Device::Capture).
-// It must be destroyed before the memory that its operations use and before its device.
+// It may be destroyed at any time, even while a launch of it runs, but must be destroyed before the
+// memory that its operations use and before its device.
 class StreamGraph {
  public:
   virtual ~StreamGraph() = default;

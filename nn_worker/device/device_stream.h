@@ -57,8 +57,9 @@ class DeviceStream {
   // Makes `event` mark this point of the stream. The event has happened when everything enqueued
   // here before this call has run.
   virtual void Record(Event* event) = 0;
-  // Everything enqueued here from now on runs after `event`, as last recorded before this call. An
-  // event that was never recorded counts as having happened.
+  // Everything that is enqueued here from now on runs after `event` has happened. What counts is
+  // the last Record of `event` before this call. An event that was never recorded counts as having
+  // happened.
   virtual void WaitFor(Event* event) = 0;
 };
 

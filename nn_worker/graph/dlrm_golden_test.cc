@@ -32,8 +32,8 @@ constexpr char kAround[] = R"(
   layers { name: "p" inputs: "top" linear { units: 1 activation: SIGMOID } }
   tasks { name: "click" output: "p" loss: MSE })";
 
-// The strict lower triangle of the dot products, row by row: the factorisation machine of two
-// vectors is their dot product.
+// The dot product of each pair of vectors, in the order of the rows below the diagonal of the
+// matrix of all dot products. An `fm` layer of two vectors computes their dot product.
 constexpr char kInteraction[] = R"(
   layers { name: "1x0" inputs: "t0.e" inputs: "d" fm {} }
   layers { name: "2x0" inputs: "t1.e" inputs: "d" fm {} }

@@ -127,7 +127,8 @@ class Network {
   // samples and of parameters carry it until Step takes it out again.
   const GradientScale& gradient_scale() const;
 
-  // The number of trainable values, without those in gaps: the number that papers state.
+  // The number of values of all parameters, also of frozen ones, not counting gaps. This is the
+  // number that papers state.
   int64_t num_parameters() const;
   // "deep/linear_0.weight", in the order of parameters().
   std::vector<std::string> parameter_names() const;

@@ -72,7 +72,8 @@ struct Job {
   int features = 2;
 };
 
-// The objects with which ranks add up their gradients.
+// The objects with which ranks add up their gradients. The defaults are for a single rank, which
+// has nothing to add up.
 struct RankSums {
   std::unique_ptr<Collective> collective = std::move(NewLocalCollectives(1)[0]);
   std::unique_ptr<DeviceReduction> reduction;

@@ -24,8 +24,8 @@ struct KeptArray {
   Tensor values;
 };
 
-// Appends the arrays of `layout` in `buffer`, their names followed by `suffix`: "", "#adam.m" or
-// kAverageSuffix.
+// Appends to `kept` the arrays of `layout` in `buffer`. Each gets its name followed by `suffix`,
+// which is "", kAverageSuffix, or "#" and the name of a state of the optimizer, such as "#adam.m".
 inline constexpr absl::string_view kAverageSuffix = "#average";
 void AppendKept(const FlatLayout& layout, const Tensor& buffer, absl::string_view suffix,
                 std::vector<KeptArray>* kept);

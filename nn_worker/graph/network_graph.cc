@@ -60,7 +60,8 @@ absl::Status NetworkGraph::Bind(const NetworkValues& values, const Tensor& gradi
     binding.copies = rounded[node];
     binding.xs = nodes_[node].xs;
     binding.ys = nodes_[node].ys;
-    // Without memory for gradients `dys` are empty, and layers prepare no gradients.
+    // If there is no memory for gradients, the tensors in `dys` are empty, and layers prepare no
+    // gradients.
     binding.dys = nodes_[node].dys;
     binding.dxs = nodes_[node].dxs;
     binding.input_relu = InputRelu(static_cast<int>(node));
@@ -206,7 +207,8 @@ void NetworkGraph::SetRows(int64_t samples, int64_t candidates, BoundNode* node)
 
 absl::Status NetworkGraph::Train(absl::Span<const LossTargets> targets) {
   losses_->Set(targets, samples_);
-  // Capturing does not pay for a size that occurs only once, so only full parts run from graphs.
+  // A graph of a size that occurs only once would not be worth the cost of capturing it, so only
+  // full parts run from graphs.
   const bool full =
       samples_ == options_.max_samples || (samples_ > 0 && samples_ == options_.min_full_samples);
   if (!full || !not_captured_.empty() || !graphs_.active()) return RunStages(0, num_stages());

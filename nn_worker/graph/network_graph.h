@@ -1,5 +1,5 @@
-// The graph of a Network, bound to memory: its passes, its losses, and the device's graphs, from
-// which full parts run.
+// The graph of a Network, bound to memory: its passes, its losses, and the device graphs that run
+// the passes of full parts.
 //
 // Thread-compatible.
 

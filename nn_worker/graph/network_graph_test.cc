@@ -222,7 +222,7 @@ TEST_F(NetworkGraphTest, TheGradientOfAnOutputThatIsReadIsAddedToThatOfItsLoss) 
   EXPECT_THAT(GradientOf("user.linear", kMaxSamples), Pointwise(FloatNear(1e-5f), sum));
 }
 
-// Of the two values of a pair the second is read by nobody, or by a layer that passes nothing on.
+// The second value of a pair is read by no layer, or by a layer that passes nothing on.
 TEST_F(NetworkGraphTest, AnOutputOfALayerThatNobodyReadsHasTheGradientZero) {
   const std::string parts = R"(
     layers { name: "parts" inputs: "user.pair"

@@ -20,7 +20,7 @@ bool IsFreeInput(const Graph& graph, int tensor) {
          !graph.tensors[tensor].consumers.empty() && !graph.tensors[tensor].of_part;
 }
 
-// Inputs that belong to the part, not to its samples, have a number of rows of their own.
+// Inputs that belong to the part, not to its samples, have their own number of rows.
 absl::Status AllocatePartInputs(const Graph& graph, bool trains, Backend* backend,
                                 ActivationMemory* memory) {
   for (int t = 0; t < graph.num_inputs; ++t) {
@@ -97,7 +97,8 @@ absl::StatusOr<ActivationMemory> AllocateActivations(const Graph& graph, int64_t
     ASSIGN_OR_RETURN(memory.gradients[t], AllocateBlock(tensor.dtype, max_samples, cols, backend));
   }
 
-  // A concatenation may itself lie within another, so its own place is found first.
+  // A concatenation may itself lie within another one. So before a tensor is placed, the
+  // concatenation that it lies within is placed.
   std::vector<bool> scanned(count, false);
   const std::function<void(int)> place = [&](int t) {
     const GraphTensor& tensor = graph.tensors[t];

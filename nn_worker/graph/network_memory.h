@@ -27,7 +27,7 @@ struct ActivationMemory {
   // The whole blocks that the gradients of graph inputs lie in, to be scanned for values that are
   // not finite: a few wide scans instead of many narrow ones.
   std::vector<Tensor> input_gradient_blocks;
-  // As input_gradient_blocks, for inputs that belong to the part: (most rows, dim).
+  // Like input_gradient_blocks, but for inputs that belong to the part: (most rows, dim).
   std::vector<Tensor> part_gradient_blocks;
 };
 // Allocates no gradients unless `trains`.
@@ -48,7 +48,7 @@ struct FlatLayout {
 FlatLayout LayoutParameters(const Graph& graph);
 FlatLayout LayoutStates(const Graph& graph);
 
-// (rows, cols) of `array` within its flat buffer, which is one row.
+// A view of `array`, (rows, cols), within its flat buffer, which itself is one row.
 Tensor ViewOf(const FlatArray& array, const Tensor& buffer);
 
 // Returns a tensor for each array of `layout`. If the array is a factor of products (ParameterSpec)

@@ -192,7 +192,7 @@ TEST(NetworkOptimizerTest, AFactorScalesTheGradientThatEveryKindTakes) {
 }
 
 TEST(NetworkOptimizerTest, AFactorAndTheSquaresAreOfGradientsWithPenaltiesAndOfNoFrozenParameter) {
-  // The rate is 1, so that a step is the gradient and the decay.
+  // The rate is 1, so that a step equals the gradient plus the decay.
   constexpr char kSettings[] =
       "learning_rate: 1 sgd {} l2: 0.5"
       "  parameters { pattern: 'wide.weight' l2: 0.25 l1: 0.75 }"

@@ -27,14 +27,15 @@ struct NetworkOptions {
   // Parts of this many samples count as full, too: if the number of ranks does not divide the
   // global batch, parts have two sizes. 0: only parts of max_samples are full.
   int64_t min_full_samples = 0;
-  // False: the network only computes evaluations. It has no memory for gradients, losses and the
-  // optimizer's state, and loads models for LoadScope::kModel alone.
+  // If false, the network only computes evaluations: it has no memory for gradients, losses and the
+  // optimizer's state, and it can load models only with LoadScope::kModel.
   bool trains = true;
-  // Not empty: the network only computes these values of the model (output_model.h), instead of its
-  // tasks' outputs, whatever `trains` says. When it loads a model, it ignores the arrays that it
-  // does not need.
+  // If this is not empty, the network only computes these values of the model (output_model.h),
+  // instead of its tasks' outputs, whatever `trains` says. When it loads a model, it ignores the
+  // arrays that it does not need.
   std::vector<std::string> outputs;
-  // The type of activations, their gradients and the factors of products: F32, F16 or BF16.
+  // The type of activations, of their gradients, and of the factors of matrix products: F32, F16 or
+  // BF16.
   DType dtype = DType::kF32;
   GradientScale gradient_scale;  // from the first step on
   // Whether Train enqueues full parts as graphs, if the backend supports graphs. Layers that

@@ -74,8 +74,8 @@ TEST_F(NetworkTrainingTest, AStepDividesTheSumOfGradientsByTheWeightOfItsSamples
   EXPECT_EQ(Weight(), -.5f * 8 / 2);
 }
 
-// If only half of a full batch is there, the step is half as long as the mean gradient over the
-// samples would make it.
+// A step with half a full batch is half as long as it would be with the mean gradient over the
+// samples of that step.
 TEST_F(NetworkTrainingTest, ASmallerBatchMovesTheWeightsLess) {
   Create(kSgd);
   FillGradients(8);
@@ -104,7 +104,8 @@ TEST_F(NetworkTrainingTest, SquaresAreThoseOfTheGradientsThatTheStepTakes) {
   Create("l2: 0.25 sgd {}");
   FillWeights(8);
   FillGradients(6);
-  // Three weights, each with 6 / 2 + .25 * 8; the bias and its gradient are 0.
+  // Each of the three weights has the gradient 6 / 2 + .25 * 8 = 5. The bias and its gradient are
+  // 0.
   EXPECT_EQ(training_->GradientSquares(StepOf(2), {2, 2, 0}), 3 * 5 * 5);
 }
 

@@ -1,5 +1,5 @@
-// Finds the optimizer's rule for each part of the flat buffer of parameters, from the settings of
-// parameters by name (ParameterSettings).
+// Finds, for each part of the flat buffer of parameters, the optimizer's rule that applies to it.
+// The rules follow from the settings that a job gives to parameters by name (ParameterSettings).
 //
 // Thread-safe: functions of their arguments.
 

@@ -1,13 +1,14 @@
 // The training passes of a network as graphs of operations (DeviceMemory::Capture).
 //
-// The first pass with a key is enqueued as it is, which also puts the lists that its operations
-// read into the device's memory. The second is captured, and from then on its graph is enqueued
-// instead. When lists have been overwritten, the graphs of a key are made again in this way.
+// The first pass with a key is enqueued without a graph, which also puts the lists that its
+// operations read into the device's memory. The second is captured, and from then on its graph is
+// enqueued instead. When lists have been overwritten, the graphs of a key are made again in this
+// way.
 //
 // A pass that waits for the host in the middle, as for a sum over the ranks, consists of parts.
 // Parts that enqueue nothing but operations have a graph each; the parts in between have none.
 //
-// Where the device refuses a graph, all passes are enqueued as they are from then on.
+// If the device refuses a graph, all later passes are enqueued without graphs.
 //
 // Thread-compatible: for the thread of the operations.
 

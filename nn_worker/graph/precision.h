@@ -1,5 +1,5 @@
-// The dtype of a network's activations, of their gradients and of the factors of its products, for
-// the precision that a job asks for.
+// The dtype that a network uses with the precision that a job asks for. It is the dtype of the
+// activations, of their gradients, and of the factors of matrix products.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_PRECISION_H_
 #define SATRAP_NN_WORKER_GRAPH_PRECISION_H_

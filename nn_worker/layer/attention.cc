@@ -94,8 +94,8 @@ class AttentionLayer final : public BackendLayer {
     const Tensor x = xs[0].has_gaps() ? input_.FirstRows(n) : xs[0];  // as Forward had it
     const SampleMatrices dy = OfHeads(dys[0], n);
     const SampleMatrices dscores = Scores(score_gradient_, n);
-    // Writes the gradient of the softmax's output over the softmax's input (scores_), which is not
-    // read again.
+    // Overwrites the softmax's input (scores_), which is not read again, with the gradient of the
+    // softmax's output.
     backend_->BatchedProduct(dy, Transposed(OfHeads(value_, n)), heads_, 1, Scores(scores_, n),
                              /*add=*/false);
     backend_->SoftmaxGrad(shares_.FirstRows(n), scores_.FirstRows(n), count_,

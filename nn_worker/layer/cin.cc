@@ -12,7 +12,8 @@
 namespace satrap {
 namespace {
 
-// The number of values in the pairs of one tile of samples: 4 MiB.
+// The most values that the pairs of one tile of samples may have: 4 MiB as F32. A tile has at least
+// one sample, even if the pairs of that sample have more.
 constexpr int64_t kTileValues = int64_t{1} << 20;
 
 // For a product, the pairs (i, j) of a column d of a sample are laid out as a row of H_{k-1} n
@@ -114,8 +115,8 @@ class CinLayer final : public BackendLayer {
     for (int k = layers(); k >= 1; --k) {
       column -= heights_[k];
       const bool last = k == layers();
-      // The layer above, if there is one, has already assigned its share of dmaps, so this share is
-      // added.
+      // If there is a layer above, it has already assigned its share to dmaps, so the share of this
+      // layer's output is added to it.
       backend_->SequencePoolGrad(SequencePooling::kSum, steps_[k].maps.FirstRows(n),
                                  lengths_.FirstRows(n), ys[0].Columns(column, heights_[k]),
                                  dys[0].Columns(column, heights_[k]),
@@ -164,10 +165,10 @@ class CinLayer final : public BackendLayer {
     return pairs;
   }
 
-  // From dmaps of layer k, computes the gradients of the weights, dmaps of layer k - 1, and the
-  // layer's share of dmaps of X^0. If layer k - 1 is not X^0, its dmaps are assigned. The dmaps of
-  // X^0 are assigned by the last layer, which runs first; all other contributions are added to
-  // them.
+  // From the dmaps of layer k, computes the gradients of the weights of layer k. Also computes the
+  // dmaps of layer k - 1, and the share of layer k in the dmaps of X^0. If layer k - 1 is not X^0,
+  // its dmaps are assigned. The dmaps of X^0 are assigned by the last layer, which runs first; all
+  // other contributions are added to them.
   void BackwardTile(int k, int64_t begin, int64_t count) {
     const Step& step = steps_[k];
     const bool first_tile = begin == 0;

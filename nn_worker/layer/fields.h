@@ -26,7 +26,8 @@ absl::StatusOr<FieldShape> FieldsOf(absl::Span<const SampleShape> inputs, int64_
 
 // One view for each field, in the order of the inputs. REQUIRES: the shapes are those of `fields`
 std::vector<Tensor> FieldViews(const FieldShape& fields, absl::Span<const Tensor> xs);
-// As FieldViews, for gradients. A target that is not wanted has as many fields as its x.
+// As FieldViews, for gradients. If the target of an input is not wanted, each field of that input
+// gets an empty target.
 std::vector<GradientTarget> FieldTargets(const FieldShape& fields, absl::Span<const Tensor> xs,
                                          absl::Span<const GradientTarget> dxs);
 

@@ -53,8 +53,9 @@ struct ParameterSpec {
   int64_t cols = 1;
   Initial initial = Initial::kConstant;
   double scale = 0;  // the constant; the standard deviation; the bound of [-bound, bound)
-  // Whether this is a factor of the layer's products. In a network that computes in 16 bits the
-  // layer gets a 16-bit copy of such a parameter, rounded after each step.
+  // Whether the layer's products can read a 16-bit copy of this parameter. If so, the layer gets
+  // such a copy in a network that computes in 16 bits, rounded after each step. Otherwise its
+  // products read the parameter itself.
   bool in_products = false;
 };
 
@@ -91,10 +92,10 @@ class Layer {
   }
 
   // True if Forward or Backward of a training pass uses the collective or copies to the host, and
-  // so cannot be captured in a graph (DeviceMemory::Capture). After Bind. If false, two training
-  // passes over the same tensors, with equally many samples and candidates, must enqueue the same
-  // operations with the same arguments: what differs from pass to pass is read from memory that the
-  // binding names.
+  // so cannot be captured in a graph (DeviceMemory::Capture). Call after Bind. If false, two
+  // training passes over the same tensors, with equally many samples and candidates, must enqueue
+  // the same operations with the same arguments: what differs from pass to pass is read from memory
+  // that the binding names.
   virtual bool prevents_capture() const { return false; }
 
   // RESOURCE_EXHAUSTED if the workspace cannot be allocated; the backend's error.

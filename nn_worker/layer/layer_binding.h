@@ -22,8 +22,8 @@ struct LayerBinding {
   absl::Span<const Tensor> parameters;
   absl::Span<const Tensor> gradients;
   absl::Span<const Tensor> states;
-  // Copies in 16 bits, in the order of parameters(); rows may have gaps. The tensor of a parameter
-  // without a copy is empty. If there are no copies at all, the span is empty.
+  // 16-bit copies of the parameters, in the order of parameters(); rows may have gaps. The tensor
+  // of a parameter without a copy is empty. If there are no copies at all, the span is empty.
   absl::Span<const Tensor> copies;
   // The tensors that Forward and Backward get, with the largest number of rows. In a network that
   // is not trained the gradients are empty.

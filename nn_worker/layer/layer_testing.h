@@ -19,7 +19,7 @@
 namespace satrap {
 
 // One layer of one rank, bound to memory of its own. Inputs and parameters begin with random
-// values; the loss is sum of output * a random weight.
+// values. The loss is the sum of all outputs, each multiplied by a random weight.
 class LayerTester {
  public:
   // `config` is a LayerConfig in text form. CHECK-fails if the layer refuses it or the shapes.

@@ -30,23 +30,23 @@ absl::StatusOr<std::unique_ptr<Layer>> NewAddLayer();
 // element of the first.   x_0: any shape  x_1: the same, or [1]  y: that of x_0
 absl::StatusOr<std::unique_ptr<Layer>> NewMultiplyLayer();
 
-// y = factor * x, of any shape.
+// y = factor * x.   x: any shape  y: that of x
 // INVALID_ARGUMENT if the factor is not finite.
 absl::StatusOr<std::unique_ptr<Layer>> NewScaleLayer(const ScaleConfig& config);
 
-// y = x * mask / (1 - rate) in training, y = x in evaluation, of any shape. The mask is a function
-// of (seed, step, number of the sample within the step, column). In ordered mode that number is the
-// sample's index in the global batch, so the mask is the same for any division among ranks.
-// INVALID_ARGUMENT if rate is not in [0, 1).
+// y = x * mask / (1 - rate) in training, y = x in evaluation.   x: any shape  y: that of x
+// The mask is a function of (seed, step, number of the sample within the step, column). In ordered
+// mode that number is the sample's index in the global batch, so the mask is the same for any
+// division among ranks. INVALID_ARGUMENT if rate is not in [0, 1).
 absl::StatusOr<std::unique_ptr<Layer>> NewDropoutLayer(const DropoutConfig& config);
 
-// y = x, of any shape. No gradient flows back.
+// y = x, but no gradient flows back.   x: any shape  y: that of x
 absl::StatusOr<std::unique_ptr<Layer>> NewStopGradientLayer();
 
 // ---- Dense
 
 // y = activation(x w + b).   x: [in]  y: [units]. Parameters: weight (in, units), bias (1, units).
-// in may be 0 (a job without numerics): then y is activation(b), or zeros without a bias.
+// If `in` is 0 (a job without numerics), y is activation(b), or zeros without a bias.
 // INVALID_ARGUMENT if units < 1.
 absl::StatusOr<std::unique_ptr<Layer>> NewLinearLayer(const LinearConfig& config);
 
@@ -74,16 +74,17 @@ absl::StatusOr<std::unique_ptr<Layer>> NewNumericEmbeddingLayer(
 // INVALID_ARGUMENT if momentum is not in [0, 1] or epsilon is not > 0.
 absl::StatusOr<std::unique_ptr<Layer>> NewBatchNormLayer(const BatchNormConfig& config);
 
-// Layer normalisation over the last axis (Ba, Kiros and Hinton 2016), of any shape.
+// Layer normalisation over the last axis (Ba, Kiros and Hinton 2016).   x: any shape  y: that of x
 //   y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
 // INVALID_ARGUMENT unless epsilon is above 0.
 absl::StatusOr<std::unique_ptr<Layer>> NewLayerNormLayer(const LayerNormConfig& config);
 
-// y = x / sqrt(sum x^2 + epsilon), the sum over the last axis, of any shape.
+// y = x / sqrt(s + epsilon), where s is the sum of x^2 over the last axis.
+//   x: any shape  y: that of x
 // INVALID_ARGUMENT unless epsilon is above 0.
 absl::StatusOr<std::unique_ptr<Layer>> NewL2NormalizeLayer(const L2NormalizeConfig& config);
 
-// Softmax over the last axis, of any shape.
+// Softmax over the last axis.   x: any shape  y: that of x
 absl::StatusOr<std::unique_ptr<Layer>> NewSoftmaxLayer();
 
 // ---- Shapes
@@ -93,7 +94,7 @@ absl::StatusOr<std::unique_ptr<Layer>> NewSoftmaxLayer();
 absl::StatusOr<std::unique_ptr<Layer>> NewConcatLayer();
 
 // Ranges of the first axis, one output for each.   x: [d] or [k, d]  y_i: [size_i] or [size_i, d]
-// INVALID_ARGUMENT unless there are ranges, each from 0 on and of at least one element.
+// INVALID_ARGUMENT if there is no range, or if a range begins below 0 or has no element.
 absl::StatusOr<std::unique_ptr<Layer>> NewSliceLayer(const SliceConfig& config);
 
 // n fields of d, one after another.   xs: [d] or [k, d] each  y: [n, d]
@@ -138,8 +139,8 @@ absl::StatusOr<std::unique_ptr<Layer>> NewDotInteractionLayer();
 absl::StatusOr<std::unique_ptr<Layer>> NewCrossLayer(const CrossConfig& config);
 
 // One layer of DCNv2's cross network (Wang et al. 2021).   x_0, x_l: [d] each  y: [d]
-//   y = x_0 * (W x_l + b) + x_l, element by element; W = V U of the given rank, if any
-// INVALID_ARGUMENT if the rank is negative, or unless `layers` is 1, as for NewCrossLayer.
+//   y = x_0 * (W x_l + b) + x_l, element by element. If a rank is given, W = V U of that rank
+// INVALID_ARGUMENT if the rank is negative, or if `layers` is not 1 (see NewCrossLayer).
 absl::StatusOr<std::unique_ptr<Layer>> NewCrossV2Layer(const CrossV2Config& config);
 
 // The compressed interaction network of xDeepFM (Lian et al. 2018).   n fields of d
@@ -158,8 +159,9 @@ absl::StatusOr<std::unique_ptr<Layer>> NewCinLayer(const CinConfig& config);
 // graph expands a larger number into single layers, and adds the layer norm and ReLU after each.
 absl::StatusOr<std::unique_ptr<Layer>> NewAttentionLayer(const AttentionConfig& config);
 
-// y = the mean, sum or maximum of the positions of a sequence before its end, column by column;
-// zeros for an empty one.   xs: [length, dim], [1] (the positions that count)  y: [dim]
+// y = the mean, sum or maximum of those positions of a sequence that come before its end, column by
+// column; zeros for an empty sequence.
+//   xs: [length, dim], [1] (how many positions count)  y: [dim]
 absl::StatusOr<std::unique_ptr<Layer>> NewSequencePoolLayer(const SequencePoolConfig& config);
 
 // ---- Scores of retrieval
@@ -170,14 +172,15 @@ absl::StatusOr<std::unique_ptr<Layer>> NewSequencePoolLayer(const SequencePoolCo
 //   y_0 = scale <u, p> + b_p,  y_{1+j} = scale <u, c_j> + b_j; with `normalize` u, p and c are
 //   divided by their norms
 //
-// A part may have fewer candidates than S, and in an evaluation has none: further columns of y are
-// left as they are, and those of dy are not read.
+// A part may have fewer candidates than S, and in an evaluation has none. The columns of y beyond
+// its candidates are left as they are, and the same columns of dy are not read.
 absl::StatusOr<std::unique_ptr<Layer>> NewCandidateLogitsLayer(const CandidateLogitsConfig& config);
 
 // Scores of all items of the part for each of its samples, for in-batch softmax.
 //   user [d], item [d]   y: one column for each sample j of the part, y_j = scale <u, v_j>
 //
-// The columns after the part's samples are left as they are, and those of dy are not read.
+// The columns of y beyond the part's samples are left as they are, and the same columns of dy are
+// not read.
 absl::StatusOr<std::unique_ptr<Layer>> NewInBatchLogitsLayer(const InBatchLogitsConfig& config);
 
 // ---- For tests of a run

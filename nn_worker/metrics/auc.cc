@@ -149,7 +149,7 @@ absl::StatusOr<std::vector<uint32_t>> Auc::FindBorders(Collective* collective) c
   std::vector<double> below(ranks - 1, 0);     // entries with keys below all that begin so
   double all = 0;
   for (int shift = 24; shift >= 0; shift -= 8) {
-    // These are the same on every rank, because the counts are.
+    // The values in `begins` are the same on every rank, because the counts are.
     std::vector<uint32_t> counted = begins;
     counted.erase(std::unique(counted.begin(), counted.end()), counted.end());
     std::vector<double> counts(counted.size() * kValues, 0);

@@ -61,7 +61,8 @@ class Auc {
     uint64_t nan_scores = 0;
   };
 
-  // The smallest key of each of the ranks 1, 2 and so on.
+  // The smallest score key that belongs to rank 1, to rank 2 and so on, when Merge divides the
+  // scores among the ranks.
   absl::StatusOr<std::vector<uint32_t>> FindBorders(Collective* collective) const;
   Totals AddUp();
 

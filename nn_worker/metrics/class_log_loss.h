@@ -1,5 +1,5 @@
 // The log loss of a class: with logits z and class y, the weighted mean of
-// log(sum over c of exp(z_c)) - z_y. Undefined (NaN) without weight.
+// log(sum over c of exp(z_c)) - z_y. Undefined (NaN) if the sum of the weights is 0.
 
 #ifndef SATRAP_NN_WORKER_METRICS_CLASS_LOG_LOSS_H_
 #define SATRAP_NN_WORKER_METRICS_CLASS_LOG_LOSS_H_
@@ -11,7 +11,7 @@ namespace satrap {
 
 class ClassLogLoss final : public PassMetric {
  public:
-  // REQUIRES: the labels that count are classes: whole numbers in [0, outputs)
+  // REQUIRES: the labels that count are classes, that is, whole numbers in [0, outputs)
   void Add(const ScoredSamples& samples) override;
   absl::Status Merge(Collective* collective) override;
   void Finish(MetricValues* values) override;

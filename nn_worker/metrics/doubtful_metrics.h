@@ -17,10 +17,10 @@
 namespace satrap {
 
 // Returns a line, without a line end, for each doubtful task. A task is doubtful if it has at least
-// 100 samples of each class, and a normalised entropy above 1, an AUC below .45 or a calibration
-// outside [.5, 2]. The line names the value and its most likely cause. `pass` names the data, such
-// as "test". `train_label_rate` is the label rate of the records that the judged task was trained
-// on; absent if it is not known.
+// 100 samples of each class and one of these values: a normalised entropy above 1, an AUC below
+// .45, or a calibration outside [.5, 2]. The line names each such value, and the most likely cause.
+// `pass` names the data, such as "test". `train_label_rate` is the label rate of the records that
+// the judged task was trained on; absent if it is not known.
 std::vector<std::string> DoubtfulMetrics(const JobConfig& job, absl::string_view pass,
                                          const MetricValues& values,
                                          absl::optional<double> train_label_rate);

@@ -26,9 +26,10 @@ namespace satrap {
 inline constexpr size_t kLeastPieceEntries = 1 << 10;
 inline constexpr size_t kMostPieceEntries = 1 << 16;
 
-// Collective. Replaces the entries of each rank by those entries of all ranks for which
-// owner(entry) is that rank. `received` is empty and joins entries as `*entries` does. Errors are
-// the collective's, or INVALID_ARGUMENT if another rank sends bytes that are not whole entries.
+// Collective. When it returns, `*entries` of a rank holds those entries of all ranks for which
+// owner(entry) is that rank. `received` is empty, and joins entries in the same way as `*entries`.
+// Errors are the collective's, or INVALID_ARGUMENT if another rank sends bytes that are not whole
+// entries.
 template <typename Entry, typename Owner>
 absl::Status ExchangeEntries(Collective* collective, Owner owner, SortedBlocks<Entry> received,
                              SortedBlocks<Entry>* entries) {

@@ -10,7 +10,7 @@
 //
 // Each group is computed by one rank, hash(group) mod W, from the samples of all ranks, and sums
 // over groups are rounded once, so the bits do not depend on W. Memory: 16 bytes for each sample of
-// this rank. In Merge the samples of this rank's groups replace them, so that all samples of a
+// this rank. Merge replaces these samples by those of this rank's groups, so that all samples of a
 // group are on one rank.
 
 #ifndef SATRAP_NN_WORKER_METRICS_GROUP_AUC_H_

@@ -10,8 +10,8 @@
 
 namespace satrap {
 
-// Sets those fields of `to`, a ShownValues or an EvaluationLine, that have the name of a value.
-// `samples` is always set. Other values are set only if the task has them.
+// `to` is a ShownValues or an EvaluationLine. Sets each field of `to` that has the name of one of
+// `values`: `samples` always, and the others only if the task has the value.
 void CopyMetrics(const MetricValues& values, google::protobuf::Message* to);
 
 // For people: "AUC 0.71234, logloss 0.51234, NE 0.9123", or "RMSE 0.92345, MAE 0.72345". The

@@ -2,8 +2,8 @@
 //
 //   MAE = sum w |e| / sum w     MSE = sum w e^2 / sum w     RMSE = sqrt(MSE)
 //
-// Undefined (NaN) without weight. The sums are compensated, so the results do not depend on how
-// samples are divided among ranks, to within 1e-12.
+// Undefined (NaN) if the sum of the weights is 0. The sums are compensated, so the results do not
+// depend on how samples are divided among ranks, to within 1e-12.
 
 #ifndef SATRAP_NN_WORKER_METRICS_REGRESSION_ERRORS_H_
 #define SATRAP_NN_WORKER_METRICS_REGRESSION_ERRORS_H_

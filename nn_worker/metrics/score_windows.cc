@@ -10,7 +10,8 @@
 namespace satrap {
 namespace {
 
-// The median of at most this many times, spread evenly over a part, approximates the median of all.
+// The median of a sample of a part's times, evenly spaced and at most this many, approximates the
+// median of all of them.
 constexpr size_t kTimes = 65;
 
 int64_t MedianOf(absl::Span<const int64_t> times) {

@@ -83,8 +83,8 @@ class ScoreWindows {
     LogLoss losses;
   };
 
-  // If the part belongs to another window than the current one, ends the current window and opens
-  // that of the part.
+  // If the part lies after the current window, or before it and windows go back (see the top of
+  // this file), ends the current window and opens that of the part.
   void MoveDataWindow(uint64_t steps, const Part& part);
   void AddScores(const Part& part, bool in_data_time);
   void End(uint64_t steps, Scores* scores, ScoreWindow window);

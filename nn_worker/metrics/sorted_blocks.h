@@ -45,7 +45,8 @@ class SortedBlocks {
     ++size_;
   }
 
-  // The number of entries, where joined entries count as what they were joined into.
+  // The number of entries. Entries that were joined count only as the entries into which they were
+  // joined.
   size_t size() const { return size_; }
 
   // Calls visit(entry) for each, in any order.

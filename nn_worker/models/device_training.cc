@@ -1,5 +1,5 @@
-// Trains PERSIA's model of Adult, and a model with interactions of many kinds, in 32 and in 16
-// bits.
+// Trains PERSIA's model of Adult in 32 bits, and a model with interactions of many kinds in 32 and
+// in 16 bits.
 
 #include "nn_worker/models/device_training.h"
 

@@ -1,5 +1,5 @@
-// The training of device_training.h on a device's kernels, which the host runs, with a library's
-// plans and without.
+// Runs the training of device_training.h on the kernels of a device, which the host executes, both
+// with and without a library's plans.
 
 #include "nn_worker/models/device_training.h"
 
@@ -96,8 +96,8 @@ TEST(DeviceTrainingTest, AProfilerSeesWhatAStepDoes) {
                                          "optimizer", "end"));
 }
 
-// If the last reader that adds to a gradient is a product, it also applies the gradient of the ReLU
-// that made the values. No earlier reader does so.
+// If the last reader that adds to a gradient is a product, this product also applies the gradient
+// of the ReLU that made the values. Readers that add earlier do not.
 TEST(DeviceTrainingTest, OnlyTheLastReaderTakesAGradientThroughItsRelu) {
   for (const bool total_last : {true, false}) {
     const TrainingJob job = {Towers(total_last), 40};

@@ -1,5 +1,5 @@
-// Tests that the step learns, that the host's device gives the CPU's row gradients, and that the
-// step runs as a graph.
+// Tests that the step learns, that the host's device and the CPU compute the same gradients of the
+// rows, and that the step runs as a graph.
 
 #include "nn_worker/models/model_step.h"
 

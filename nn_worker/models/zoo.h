@@ -27,7 +27,7 @@ absl::StatusOr<ModelConfig> ZooModel(absl::string_view name);
 std::string ZooComment(absl::string_view name);
 
 // Replaces the layers and the output of a model that names a zoo file and has no layers of its own;
-// otherwise does nothing. A resolved job holds the result. NOT_FOUND as above.
+// otherwise does nothing. A resolved job holds the result. NOT_FOUND if ZooModel returns it.
 absl::Status ResolveZoo(ModelConfig* model);
 
 // The shape of the example data with which a model is shown when there is no job.

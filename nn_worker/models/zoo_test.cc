@@ -56,7 +56,8 @@ class ExampleNetwork {
   std::unique_ptr<Network> network_;
 };
 
-// The trainable values of a zoo model over `features` features of embeddings of `dim`.
+// The number of trainable values of a zoo model that has `features` features, with embeddings of
+// `dim` values.
 int64_t DenseParameters(const std::string& name, int features, int64_t dim, int64_t numerics) {
   auto model = ZooModel(name);
   CHECK_OK(model.status());

@@ -35,7 +35,8 @@ struct OptimizerRule {
   float l1 = 0;
   float weight_decay = 0;
 
-  // Constants that only some kinds use. A kind uses a constant if its formula contains this name.
+  // Constants that only some kinds use. A kind uses a constant if the kind's formula contains the
+  // constant's name.
   float epsilon = 0;
   float beta1 = 0;
   float beta2 = 0;

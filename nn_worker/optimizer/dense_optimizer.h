@@ -24,7 +24,7 @@ struct DenseStep {
   double learning_rate_factor = 1;  // on top of the schedule
 };
 
-// What the steps of a run that starts from a model must remember about that model.
+// For a run that starts from a model: what its optimizer's steps need to know about that model.
 struct DenseStart {
   // Steps that the optimizer's state had seen before the run's first step. Bias corrections
   // continue from this number.

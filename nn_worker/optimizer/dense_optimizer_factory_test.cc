@@ -33,7 +33,7 @@ class ScalarReference {
   ScalarReference(const DenseOptimizerConfig& config, double w) : config_(config), w_(w) {
     if (config.has_adagrad()) a_ = config.adagrad().initial_accumulator();
     if (!config.has_ftrl()) return;
-    // The state for which Algorithm 1 gives the parameter's initial value.
+    // This is the state from which Algorithm 1 computes the parameter's initial value.
     const auto& ftrl = config.ftrl();
     a_ = ftrl.initial_accumulator();
     m_ = -w * ((ftrl.beta() + std::sqrt(a_)) / config.learning_rate() + ftrl.lambda2()) -

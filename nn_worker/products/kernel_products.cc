@@ -20,7 +20,7 @@ class KernelProducts final : public Products {
     product.add = add;
     Multiply(stream, product);
   }
-  // Sums are over all samples and c is small, so the sums must be divided into pieces to use a
+  // Each sum is over all samples, and dw is small, so the sums must be divided into pieces to use a
   // whole card.
   void WeightGradient(DeviceStream* stream, ConstValues x, ConstValues dz, Matrix<float> dw,
                       void* workspace) override {

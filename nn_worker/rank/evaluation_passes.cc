@@ -44,7 +44,7 @@ void EvaluationPasses::Continue() {
   if (scoring_) return;
   absl::optional<PartPipeline::TakenPart> part = pipeline_->Take();
   if (!part.has_value()) {
-    // Every Ack must be answered first, so that a merged pass leaves nothing at the workers.
+    // Wait until every Ack is answered: when a pass is merged, the workers must hold nothing of it.
     if (!pipeline_->exhausted() || !pipeline_->empty()) return;
     merging_ = true;
     trainer_->MergeEvaluation(

@@ -28,9 +28,9 @@ class EvaluationPasses {
   EvaluationPasses(const RankOptions& options, int num_workers, EmbeddingWorkerClient* client,
                    StepTrainer* trainer, FailureLatch* failure);
 
-  // Makes pass number `pass` over `stream`. `done` gets the metrics, the same on every rank; it
-  // does not run after a failure. REQUIRES: the previous pass is done, and nothing changes the
-  // tables
+  // Makes pass number `pass` over `stream`. When it is over, `done` gets the metrics, which are the
+  // same on every rank. After a failure `done` does not run. REQUIRES: the previous pass is done,
+  // and nothing changes the tables
   void Begin(Stream stream, uint32_t pass, Done done);
 
  private:

@@ -45,7 +45,8 @@ class PartPipeline {
     PartInput input;
   };
 
-  // `on_change` is the last thing called after each answer. `permits` is not owned.
+  // `on_change` is called after each answer, when the pipeline has done everything else for it.
+  // `permits` is not owned.
   PartPipeline(std::unique_ptr<RequestPolicy> policy, StalenessPermits* permits,
                RequestFunction request, std::function<void()> on_change);
 
@@ -66,7 +67,7 @@ class PartPipeline {
   // True if no request will be made: requests were stopped, or no worker has a part left.
   bool no_more_requests() const { return stopped_ || policy_->exhausted(); }
   bool exhausted() const { return policy_->exhausted(); }
-  // As RequestPolicy. REQUIRES: empty()
+  // Calls RequestPolicy::FillPosition. REQUIRES: empty()
   void FillPosition(RunPosition* position) const { policy_->FillPosition(position); }
   // True if nothing is requested, received or taken, and all permits of this pipeline are back.
   bool empty() const { return entries_.empty(); }

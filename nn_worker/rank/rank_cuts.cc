@@ -51,7 +51,8 @@ void RankCuts::Take(bool best, bool last) {
   Begin();
 }
 
-// The plan hands over what this rank has released. Rank 0 keeps it even if the cut is abandoned.
+// With the plan this rank hands over what it has released, and forgets it. It does so even if the
+// cut will be abandoned, because rank 0 keeps what was handed over.
 void RankCuts::Begin() {
   CutPlan plan;
   plan.number = ++number_;
@@ -96,7 +97,7 @@ void RankCuts::OnAwaited(bool committed) {
 }
 
 void RankCuts::GoOn() {
-  // No training waits for the last cut, so that cut causes no pause.
+  // No training waits for the last cut, which therefore causes no pause.
   if (!last_) {
     const int64_t pause_us = until_idle_us_ + executor_->NowUs() - begun_us_;
     observer_->OnCutPause(static_cast<double>(pause_us) * 1e-6);

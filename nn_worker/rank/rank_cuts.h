@@ -1,7 +1,7 @@
-// A rank's half of the cuts (docs/consistency.md, "Cuts"). It records what the rank has released
-// since the last cut, and numbers and plans the next cut. If ranks must wait for a cut, this object
-// waits until the cut has ended, and begins it again if it was abandoned. On rank 0 this object
-// also knows when a cut is due (cut_schedule.h).
+// What a rank does for cuts (docs/consistency.md, "Cuts"). This object records what the rank has
+// released since the last cut, and numbers and plans the next cut. If ranks must wait for a cut,
+// this object waits until the cut has ended, and begins it again if it was abandoned. On rank 0
+// this object also knows when a cut is due (cut_schedule.h).
 //
 // All ranks take the same cuts in the same order, so all count the same numbers and know the name
 // of each cut. Rank 0's plan says whether the ranks wait for the cut, and whether they leave with
@@ -37,8 +37,8 @@ class RankCuts {
     // The position where training continues after cut `cut`.
     std::function<RunPosition(const std::string& cut)> position;
     std::function<void(absl::string_view)> set_phase;
-    // Called when a cut is taken and, if ranks wait for it, committed. Not called after a cut with
-    // which the ranks leave.
+    // Called when a cut has been taken; if ranks wait for the cut, only when it has been committed.
+    // Not called after a cut with which the ranks leave.
     std::function<void()> go_on;
   };
   using Provenance = google::protobuf::RepeatedPtrField<ProvenanceRange>;

@@ -13,7 +13,8 @@
 namespace satrap {
 namespace {
 
-// The learning rates' factor in the pushes of each step. It is the same on all ranks.
+// For each step, the factor of the learning rates that its pushes carry. It is the same on all
+// ranks.
 std::vector<float> RatesOfSteps(const FakeCluster& cluster) {
   std::map<uint64_t, float> rates;
   for (const FakeRecord::Push& push : cluster.pushes) {

@@ -13,8 +13,8 @@
 namespace satrap {
 namespace {
 
-// The names "E.0.i.0" of the parts that `epochs` calls of PutEpoch queue, `parts` parts in each
-// epoch.
+// The names "E.0.i.0" of the parts that are queued by `epochs` calls of PutEpoch, with `parts`
+// parts in each epoch.
 std::multiset<std::string> PartsOfEpochs(int epochs, int parts) {
   std::multiset<std::string> names;
   for (int e = 0; e < epochs; ++e) {
@@ -367,8 +367,8 @@ TEST(RankEngineEvaluationTest, HappensEverySoManyStepsAndOnceAtTheEpochsEnd) {
   EXPECT_EQ(cluster.evaluations[1].steps, 4u);
   EXPECT_EQ(cluster.evaluations[0].values.samples(), 3u);
   EXPECT_EQ(cluster.evaluations[2].stream, TEST_STREAM);
-  // Training stops after step 4 for a validation, so a cut is taken there. Training then resumes
-  // before the epoch ends.
+  // The validation after step 4 is a new best, so a cut is taken there. Training then resumes
+  // before the epoch ends, and its end brings the last cut.
   EXPECT_EQ(cluster.saved, (std::vector<std::string>{"2 best", "4 best", "4 last"}));
   EXPECT_EQ(cluster.results[0].best_step(), 4u);
   EXPECT_EQ(cluster.results[0].valid().auc(), .7);

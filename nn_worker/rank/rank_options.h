@@ -39,8 +39,8 @@ struct RankOptions {
   CheckpointConfig checkpoint;          // when cuts are due
 };
 
-// `position` is that of the cut that the generation begins from; empty: it begins from nothing.
-// REQUIRES: `job` is validated (common/config/validate_job.h)
+// `position` is the position of the cut from which the generation begins; it is empty if the
+// generation begins from nothing. REQUIRES: `job` is validated (common/config/validate_job.h)
 RankOptions MakeRankOptions(const JobConfig& job, int rank, const Envelope& envelope,
                             const RunPosition& position = RunPosition());
 

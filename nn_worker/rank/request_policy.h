@@ -40,7 +40,8 @@ class RequestPolicy {
   // The next request; nothing once the policy is exhausted.
   virtual absl::optional<PartRequest> NextRequest() = 0;
 
-  // Records the answer to a request. `last_of_lane` is that of the part, if the result is PART.
+  // Records the answer to a request. If the result is PART, `last_of_lane` is the value that came
+  // with the part.
   virtual void OnAnswer(const PartRequest& request, NextBatchAnswerHeader::Result result,
                         bool last_of_lane) = 0;
 

@@ -25,8 +25,8 @@ class RunRecord {
  public:
   // Properties of the run that its position does not contain.
   struct Traits {
-    // The loss scale of the run's first step, if steps that are not finite halve it; 0: the scale
-    // is fixed.
+    // The loss scale of the run's first step if the scale moves, that is, if steps that are not
+    // finite halve it; 0 if the scale is fixed.
     double moving_loss_scale = 0;
     // Whether the run's records may have been sorted by label beforehand: true for files, false for
     // topics.
@@ -41,7 +41,7 @@ class RunRecord {
   uint64_t step() const { return result_.steps(); }
   // The number of steps since the last finite step. None of them changed a value.
   uint64_t skipped_in_a_row() const { return skipped_in_a_row_; }
-  // `loss_scale` is the state after the step.
+  // `loss_scale` is the state of the loss scale after the step.
   void CountStep(uint64_t samples, bool finite,
                  const absl::optional<LossScaleState>& loss_scale = absl::nullopt);
 
@@ -80,8 +80,7 @@ class RunRecord {
   // Sets all fields of `position` except epoch, next and lanes, which say where the order of parts
   // continues.
   void FillPosition(RunPosition* position) const;
-  // All figures that are known here. Without a best validation they describe the model of the last
-  // step.
+  // All figures that are known here. Without a best validation, best_step is the last step.
   RunResult Result() const;
 
  private:

@@ -1,14 +1,14 @@
-// The dense network as a RankEngine sees it: parts go in, numbers come out. The engine holds the
-// protocol and the trainer the arithmetic; neither knows the other's types.
+// The dense network as a RankEngine sees it: parts go in, numbers come out. The engine implements
+// the protocol, and the trainer does the arithmetic; neither knows the other's types.
 //
 // Implementations: NetworkTrainer (nn_worker/trainer/network_trainer.h) and those of FakeCluster
 // and the simulation.
 //
-// Methods are called on the engine's serial executor, one at a time: the next call comes after
-// `done` of the last one. Only Prepare may be called in between. A call does not block; its `done`
-// runs exactly once, on any thread, possibly before the call returns. Methods marked collective are
-// called by every rank in the same order, and complete only when every rank has called them. A
-// status that is not OK ends the run.
+// Methods are called on the engine's serial executor, one at a time: the next call comes after the
+// `done` of the previous one has run. Only Prepare may also be called earlier. A call does not
+// block; its `done` runs exactly once, on any thread, possibly before the call returns. Methods
+// marked collective are called by every rank in the same order, and complete only when every rank
+// has called them. A status that is not OK ends the run.
 
 #ifndef SATRAP_NN_WORKER_RANK_STEP_TRAINER_H_
 #define SATRAP_NN_WORKER_RANK_STEP_TRAINER_H_
@@ -49,11 +49,11 @@ struct StepResult {
   uint64_t samples = 0;  // over all ranks
   float weight = 0;      // sum of sample weights over all ranks; 0: the step does not count
   double loss = 0;       // sum of weighted losses over all ranks
-  // The number of samples that have a label of two classes and a weight, over all ranks, and the
-  // sum of their labels.
+  // `labelled` is the number of samples, over all ranks, that have a weight and a label of two
+  // classes; `positives` is the sum of these labels.
   uint64_t labelled = 0;
   double positives = 0;
-  // StepNormalizer of the step, by which all gradients, dense and embedding, are divided. Not set
+  // The StepNormalizer of the step: all gradients, dense and embedding, are divided by it. Not set
   // if the step does not count.
   float normalizer = 0;
   // Set with gradient_clip_norm, if the step counts and is finite: the sum of squares of the dense
@@ -102,16 +102,16 @@ class StepTrainer {
   virtual void JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                         absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) = 0;
 
-  // Collective. Ends a step whose result has dense_squares: one dense optimizer step. `squares` is
-  // the sum of squares over all gradients of the step, dense and embedding, and gradients are
-  // multiplied by its ClipFactor (common/numeric/clip_factor.h).
+  // Collective. Ends a step whose result has dense_squares: makes one dense optimizer step.
+  // `squares` is the sum of squares over all gradients of the step, dense and embedding. All these
+  // gradients are multiplied by the ClipFactor of `squares` (common/numeric/clip_factor.h).
   virtual void EndStep(double squares, absl::AnyInvocable<void(absl::StatusOr<StepEnd>)> done) = 0;
 
   // Adds a part of an evaluation pass to the pass's metrics. Not collective.
   virtual void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) = 0;
 
-  // Collective. Ends a pass: the metrics of all ranks' parts scored since the last call, the same
-  // bits on every rank.
+  // Collective. Ends a pass. `done` gets the metrics of all parts that the ranks have scored since
+  // the last call, with the same bits on every rank.
   virtual void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) = 0;
 
   // Collective. Begins a cut: rank 0 gets what every rank has released, every embedding PS marks

@@ -1,5 +1,5 @@
-// Reports if a rank has not finished a step for a while, and what the rank is doing. This is a
-// StepTrainer that wraps another one and records which call is in progress. A scored part or the
+// Reports when a rank has not finished a step for a while, and says what the rank is doing. This is
+// a StepTrainer that wraps another one and records which call is in progress. A scored part or the
 // end of any other call counts as a finished step.
 //
 // Thread-safe as a StepTrainer.

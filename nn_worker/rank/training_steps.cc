@@ -106,9 +106,10 @@ void TrainingSteps::MaybeJoin() {
   }
 }
 
-// Other ranks may hold parts and wait in the allreduce for this one, so after idle_step_ms it joins
-// without a part. It waits that long even if it will request no more parts: ranks that only wait
-// for the answers to their last pushes would otherwise run empty steps as fast as they can.
+// Other ranks may hold parts and wait in the allreduce for this rank, so after idle_step_ms this
+// rank joins without a part. It waits that long even if it will request no more parts: ranks that
+// only wait for the answers to their last pushes would otherwise run empty steps as fast as they
+// can.
 //
 // A timer that was set while no data came may be too late once data comes again. Then an earlier
 // timer is set as well, and the later one will find nothing to do.
@@ -166,14 +167,14 @@ void TrainingSteps::OnStepDone(StepResult result) {
   const bool all_idle = result.idle_ranks == options_.num_ranks;
   CHECK(!all_idle || (result.weight == 0 && !joined_.has_value()))
       << "a part was trained in a step in which all ranks were idle";
-  // In ordered mode all ranks have a part in a step that counts; the answer to its push brings the
-  // norm.
+  // In ordered mode every rank has a part in a step that counts, and the answer to the push of that
+  // part brings the norm.
   CHECK(!result.dense_squares.has_value() || joined_.has_value())
       << "a clipped step without a part";
 
-  // Every rank gets the same result, so all ranks count the step, decide what is due and notice
-  // that all are idle in the same way. Keep the number of this step for the push, because CountStep
-  // changes the number that the record has.
+  // Every rank gets the same result, so all ranks do the same: they count the step, decide what is
+  // due and notice whether all ranks are idle. Keep the number of this step for the push, because
+  // CountStep changes the number that the record has.
   const uint64_t step = peers_.record->step();
   if (result.weight > 0) CountStep(result);
   if (peers_.failure->failed()) return;
@@ -315,8 +316,8 @@ void TrainingSteps::OnAllIdle() {
 void TrainingSteps::FillPosition(RunPosition* position) const {
   position->set_epoch(epoch_ended_ ? epoch_ + 1 : epoch_);
   if (pipeline_ == nullptr) {
-    // No epoch was begun in this generation, so the order continues where the previous generation
-    // left off.
+    // No epoch was begun in this generation, so the order still continues at the position from
+    // which the generation began.
     *position->mutable_lanes() = options_.position.lanes();
     position->set_lane_turn(options_.position.lane_turn());
   } else if (!epoch_ended_) {

@@ -1,8 +1,9 @@
-// A rank's global steps: requests the parts of an epoch, joins a step with each of them, and pushes
-// or acknowledges it, until all ranks are idle in the same step (rank_engine.h has the rules).
+// A rank's global steps: requests the parts of an epoch, joins a step with each part, and then
+// pushes or acknowledges the part, until all ranks are idle in the same step (rank_engine.h has the
+// rules).
 //
-// Every rank gets the same result of each step, so all ranks count it, decide what is due and
-// notice that all are idle in the same way.
+// Every rank gets the same result of each step. So all ranks agree on the count of steps, on what
+// is due, and on the step in which all are idle.
 //
 // Used on one serial executor. Nothing is owned. Everything that this object uses must outlive it,
 // and it must outlive the callbacks of its calls.

@@ -1,7 +1,7 @@
-// Decides when rank 0 asks for a validation because of the time that has passed:
-// EvaluationConfig.every_seconds after the last validation of any kind has ended, or after the
-// generation has begun to train. Validations of every_steps and of ends of epochs are decided
-// elsewhere; Start reports them here.
+// Decides when rank 0 asks for a validation because enough time has passed. The time is
+// EvaluationConfig.every_seconds; it is counted from the moment when the generation began to train,
+// and again from the end of each validation of any kind. Validations of every_steps and of ends of
+// epochs are decided elsewhere; Start reports them here.
 //
 // Not thread-safe.
 

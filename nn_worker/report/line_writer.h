@@ -25,13 +25,13 @@ class LineWriter {
   static constexpr int64_t kHangMs = 5000;    // a write that takes longer hangs
   static constexpr int64_t kMostClosingMs = 5000;
 
-  // write(line) writes a line, which has no newline, and returns whether it could. It may block,
-  // and is called by one thread at a time. It is destroyed only after its last call has returned.
-  // `now_ms` gives the time of a monotonic clock.
+  // write(line) writes a line, given without a newline, and returns whether that worked. It may
+  // block, and only one thread at a time calls it. `write` is destroyed only after its last call
+  // has returned. `now_ms` gives the time of a monotonic clock.
   explicit LineWriter(std::function<bool(absl::string_view line)> write,
                       std::function<int64_t()> now_ms = &MonotonicMs);
-  // Waits until all lines are written, for kMostClosingMs at most. A write that still hangs after
-  // that keeps its thread until the process ends, and the lines after it are lost.
+  // Waits until all lines are written, for kMostClosingMs at most. If a write still hangs then, it
+  // goes on in its thread until it returns or the process ends, and the lines after it are lost.
   ~LineWriter();
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;

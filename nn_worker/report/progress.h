@@ -51,7 +51,8 @@ class Progress final : public RankObserver {
     on_reduced_ = std::move(on_reduced);
   }
 
-  // Call if the stream has no end: then no time left is estimated, not even with max_steps.
+  // Call this if the stream has no end. The time left is then not estimated, not even with
+  // max_steps.
   void SetEndless();
 
   // The figures of the last full window, and the totals up to now. The rate falls while no data

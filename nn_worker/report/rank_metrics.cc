@@ -11,7 +11,7 @@ constexpr char kAbandonedHelp[] =
     "Cuts that were abandoned: the copies of updated rows reached checkpoint.copy_bytes, or a file "
     "could not be written";
 
-// Upper ends of buckets in seconds: 1 ms to 17 minutes, doubling.
+// The upper bounds of the buckets, in seconds: from 1 ms to 17 minutes, each twice the one before.
 std::vector<double> WritingBounds() {
   std::vector<double> bounds;
   for (double bound = .001; bound < 1100; bound *= 2) bounds.push_back(bound);

@@ -2,7 +2,7 @@
 // trained on the record. A report consists of gauges of the last window of each kind, and of lines
 // {"event":"window",...} of metrics.jsonl (docs/formats.md).
 //
-// Thread-safe as `write_line` is.
+// As thread-safe as `write_line`.
 
 #ifndef SATRAP_NN_WORKER_REPORT_SCORE_REPORT_H_
 #define SATRAP_NN_WORKER_REPORT_SCORE_REPORT_H_

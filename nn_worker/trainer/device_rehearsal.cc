@@ -66,8 +66,8 @@ absl::StatusOr<DevicePlan> PlanDevice(const JobConfig& job) {
   RETURN_IF_ERROR(trainer.Reserve(part));
   if (options.trains) {
     RETURN_IF_ERROR(TrainStep(part, &trainer));
-    // Full parts of the smaller size have lists of their own, which are kept beside those of the
-    // larger size.
+    // Operations read lists of tensors. Full parts of the smaller size have their own lists, which
+    // are kept beside those of the larger size.
     const int64_t fewer = MinSamplesOfFullPart(job);
     if (fewer > 0 && fewer < MaxSamplesOfPart(job)) {
       RETURN_IF_ERROR(
@@ -80,7 +80,7 @@ absl::StatusOr<DevicePlan> PlanDevice(const JobConfig& job) {
 
   const DeviceUse use = backend.use();
   plan.embeddings = use.allocated - plan.network;
-  // A rank takes this much of each kind from the start, in one block each.
+  // In a run, a rank allocates these amounts at the start, one block for each kind of memory.
   plan.scratch = use.scratch;
   plan.lists = use.lists;
   plan.part_lists = use.part_lists;

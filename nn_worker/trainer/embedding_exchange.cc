@@ -64,8 +64,8 @@ RowPooling PoolingOf(FeatureConfig::Pooling pooling) {
   return RowPooling::kSum;
 }
 
-// The tensor [rows, cols] whose values are at `host` in the payload of `part`, as the backend
-// addresses it. For the backend the payload begins at `payload`.
+// The tensor [rows, cols] whose values are at `host` in the payload of `part`. Its address is the
+// one that the backend uses: for the backend the payload begins at `payload`.
 Tensor InPayload(const PartView& part, uint8_t* payload, DType dtype, const void* host, size_t rows,
                  size_t cols) {
   uint8_t* const data = payload + (static_cast<const uint8_t*>(host) - part.payload.data());
@@ -275,7 +275,7 @@ absl::Status EmbeddingExchange::ReserveSums(Buffer* buffer) {
     if (copied) {
       ASSIGN_OR_RETURN(buffer->sums_on_backend[i], sums_memory_[i].on_backend.Get(backend_, bytes));
     }
-    // f32 sums are made in the message itself and need no memory here.
+    // f32 sums go directly into the message and need no other memory of the host.
     if (buffer->part.dtype != F32) {
       ASSIGN_OR_RETURN(buffer->host_sums[i], sums_memory_[i].host.Get(backend_, bytes));
     }
@@ -439,9 +439,9 @@ absl::StatusOr<PartGradients> EmbeddingExchange::ReadGradients(int index, bool* 
   }
   builder.Allocate(backend_->PinnedBuffers());
 
-  // f32 sums are made in the message itself, others in scratch memory, from which they are
-  // converted once. All sums are enqueued before the only wait, so a device works on them without a
-  // pause.
+  // On the host, f32 sums go directly into the message, and others into scratch memory, from which
+  // they are converted once. All sums are enqueued before the only wait, so a device works on them
+  // without a pause.
   std::vector<Section*> sections;
   std::vector<absl::Span<uint8_t>> bytes;
   std::vector<absl::Span<float>> sums;

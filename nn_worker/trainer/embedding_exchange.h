@@ -71,8 +71,9 @@ class EmbeddingExchange {
 
   // The gradients of the network's last Backward, for PushGradients, in the dtype of the buffer's
   // part, and without the network's gradient scale. `*finite` becomes false if a sum is infinite or
-  // NaN; finite sums fit into every dtype. Waits for the backend. An error is the device's.
-  // REQUIRES: WriteInputs of this buffer, whose part was prepared to be trained
+  // NaN, or becomes infinite when it is rounded to BF16; all other sums fit into every dtype. Waits
+  // for the backend. Errors are those of the device. REQUIRES: WriteInputs was called for this
+  // buffer, and its part was prepared to be trained
   absl::StatusOr<PartGradients> ReadGradients(int buffer, bool* finite);
 
  private:

@@ -332,8 +332,8 @@ SumOfOneId PushOneId(WireDtype dtype, float label, float weight = 1) {
 }
 
 TEST(EmbeddingExchangeTest, SumsOfAnySizeFitIntoF16) {
-  // The gradient of a sample's logit z is sigmoid(z) - label, about 1e4, so sums are some 1e7 times
-  // a weight. With a sample weight of 1e-12 they are far below the smallest F16.
+  // The gradient of a sample's logit z is sigmoid(z) - label, about 1e4. So the sums are some 1e7
+  // times the sample weight. With a sample weight of 1e-12 the sums are far below the smallest F16.
   for (const float weight : {1.0f, 1e-12f}) {
     const SumOfOneId f32 = PushOneId(F32, 1e4f, weight);
     for (const WireDtype dtype : {F16, BF16}) {

@@ -117,7 +117,7 @@ struct NetworkTrainer::Rep {
   Mutex recent_mutex;
   satrap::RecentAuc recent GUARDED_BY(recent_mutex){kRecentSamples};
 
-  // A step that waits for EndStep, as arguments of Network::Step.
+  // A step that waits for EndStep: the arguments that Network::Step will get.
   struct HeldStep {
     DenseStep step;
     StepTotals totals;
@@ -201,8 +201,8 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   Doing("adds up the gradients of all ranks");
   RETURN_IF_ERROR(network->FinishReduce());
   // Only this rank sees the gradients of its part's embeddings. So they are checked before the
-  // second reduction, which carries the flags to all ranks. A value that is not finite counts as
-  // large, too. In most steps no value is large.
+  // second reduction, which tells all ranks whether any value was large or not finite. A value that
+  // is not finite counts as large, too. In most steps no value is large.
   if (network->CountGradientsBeyond(kLargeGradient * network->gradient_scale().scale) > 0) {
     own.large = true;
     if (network->CountNonFiniteGradients() > 0) own.finite = false;

@@ -69,19 +69,19 @@ class NetworkTrainer final : public StepTrainer {
   explicit NetworkTrainer(const NetworkTrainerOptions& options);
   ~NetworkTrainer() override;
 
-  // Takes all memory for parts up to the size of `largest`, for training or for scoring. Only for a
-  // device. Call before the first Prepare. Waits for the device. RESOURCE_EXHAUSTED if there is not
-  // enough memory.
+  // Allocates all memory for parts up to the size of `largest`, for training or for scoring. Only
+  // for a network on a device. Call it before the first Prepare. Waits for the device.
+  // RESOURCE_EXHAUSTED if there is not enough memory.
   absl::Status Reserve(const PartInput& largest);
 
-  // Collective, blocking; before the first JoinStep. `model` is what rank 0 has read
+  // Collective; blocks. Call it before the first JoinStep. `model` is what rank 0 has read
   // (ReadStartModel). Rank 0 sends it to the other ranks, which may not see its disk; their `model`
   // is ignored. Loads tables and network, to train further or to score, but not the state of the
   // dense optimizer. If the model's cut vanishes meanwhile, *model becomes the one that is loaded
   // instead (LoadOrLookAgain).
   absl::Status StartFromModel(StartModel* model);
-  // As StartFromModel, but loads the network and the state of its optimizer, to continue from a cut
-  // as if training had never stopped. The embedding PSs have loaded the tables themselves.
+  // Like StartFromModel, but loads the network and the state of its optimizer, to continue from a
+  // cut as if training had never stopped. The embedding PSs have loaded the tables themselves.
   absl::Status StartFromCut(const StartModel& model);
 
   std::unique_ptr<PreparedPart> Prepare(PartInput part) override;

@@ -129,8 +129,8 @@ TEST(NetworkTrainerTest, ATailInPartsIsOneMachinesStepOnIt) {
   }
 }
 
-// Two ranks hold the first parts of two batches with equal samples, so their gradients may differ
-// only by what dropout keeps.
+// Each of two ranks holds the first part of a batch of its own. Both batches have the same samples,
+// so the gradients of the two ranks may differ only by what dropout keeps.
 TEST(NetworkTrainerTest, InHybridModeTwoRanksDropOtherValuesOfPartsThatBeginAlike) {
   std::vector<FakeSample> batch = TrainerBatch(0);
   batch.resize(20);

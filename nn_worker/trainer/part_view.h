@@ -51,8 +51,8 @@ struct PartView {
   Candidates candidates;              // empty if the part has none
 };
 
-// INVALID_ARGUMENT, naming the field, if the answer is not one for this job, has more than
-// `max_samples` samples, or sections that do not fit their counts.
+// INVALID_ARGUMENT, naming the field, if the answer is not one for this job, if it has more than
+// `max_samples` samples, or if its sections do not fit their counts.
 absl::StatusOr<PartView> ReadPart(const PartLayout& layout, size_t max_samples,
                                   const PartInput& input);
 

@@ -118,7 +118,7 @@ TEST_F(PartViewTest, ARowIndexOutOfRangeIsRefused) {
             std::string::npos);
 }
 
-// Candidates are rows of a table that a feature with one id per sample reads, too.
+// Candidates are rows of a table that is also read by a feature with one id per sample.
 class CandidatePartViewTest : public testing::Test {
  protected:
   CandidatePartViewTest() {

@@ -73,13 +73,14 @@ class PredictionWriter {
 absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& run_dir, int num_ranks,
                                                         size_t num_tasks = 1);
 
-// Writes run_dir/predictions.txt, one line for each record of the test stream, by position: its
-// predictions for the tasks, separated by tabs, or "nan" for each task if the loaders found the
-// record to be bad. So line i is about record i of the file. Bad records are listed, for the test
-// stream, in run_dir/quarantine/gNNNN-loader-I.tsv (docs/formats.md), for I in [0, num_loaders) and
-// this generation. A loader that found no bad record has no such file. Errors as ReadPredictions;
-// DATA_LOSS, naming the file, if a line of a .tsv lacks the fields of a bad record; errors of
-// reading and writing. REQUIRES: all loaders have read the whole stream
+// Writes run_dir/predictions.txt: one line for each record of the test stream, in the order of
+// their positions. So line i is about record i of the file. A line has the predictions for the
+// tasks, separated by tabs, or "nan" for each task if the loaders found the record to be bad. The
+// bad records of the test stream are listed in run_dir/quarantine/gNNNN-loader-I.tsv
+// (docs/formats.md), for I in [0, num_loaders) and this generation. A loader that found no bad
+// record has no such file. Errors as ReadPredictions; DATA_LOSS, naming the file, if a line of a
+// .tsv lacks the fields of a bad record; errors of reading and writing. REQUIRES: all loaders have
+// read the whole stream
 absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int num_loaders,
                                   uint64_t generation = 1, size_t num_tasks = 1);
 

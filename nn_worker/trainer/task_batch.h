@@ -1,8 +1,9 @@
 // What the tasks of a job need from one part: the labels of each task, and which samples count for
 // it.
 //
-// A sample counts for a task if its label is known and, where the task has a mask, that column is
-// known and not 0. With one label and no mask nothing is copied but the mask.
+// A sample counts for a task if its label is known and, where the task has a mask column, the value
+// in that column is known and not 0. If the job has one label, the labels are not copied. Without a
+// mask column, a mask is copied only if the part itself has one.
 //
 // Not thread-safe. Refers to the part that it was made from, and to its own memory, until the next
 // Set.

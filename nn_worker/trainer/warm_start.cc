@@ -49,8 +49,8 @@ absl::Status LoadTables(const std::string& directory, PsControlClient* embedding
   return loaded.get_future().get();
 }
 
-// Describes the tables that are taken, with their rows and the features that read some of these
-// rows.
+// Describes the tables that are taken from the model, with their rows and the features that read
+// some of these rows.
 void DescribeTables(const StartModel& model, const JobConfig& job, WarmStartResult* result) {
   for (const TableConfig& table : job.tables()) {
     if (!TakesName(job.warm_start(), table.name())) continue;

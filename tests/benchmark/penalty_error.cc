@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   const auto code =
       satrap::TakeProgramFlags(argc, argv, "usage: penalty_error [FLAGS]", flags.Table());
   if (code.has_value()) return *code;
-  // The start is large enough that the weight still pays penalties at the end.
+  // The weight begins so far from 0 that it still pays penalties at the end.
   const auto start = static_cast<float>(1.25 * static_cast<double>(flags.steps) * flags.l1);
   satrap::Run(flags, start);
   satrap::Run(flags, -start);

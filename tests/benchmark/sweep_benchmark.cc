@@ -1,13 +1,13 @@
 // Measures what a step of a table with semantics GLOBAL costs in addition to its Update. This is
-// the sweep of the rows that no sample holds; its time is given in milliseconds. The sweep is
-// compared with copying as many bytes as the rows have from one block of memory to another, in one
-// thread.
+// the sweep of the rows that no sample holds; its time is given in milliseconds. For comparison,
+// one thread copies one block of memory to another; a block has as many bytes as the rows.
 //
 //   sweep_benchmark [--rows=1000000] [--dim=10] [--threads=1] [--steps=20]
 //
 // A sweep and the copy take turns. The medians are printed as one JSON line for each optimizer and
 // L2 mode. With one thread, times are the thread's processor time, so that other programs do not
-// count. With more threads, they are wall-clock times.
+// count. With more threads, the times of sweeps are wall-clock times; those of copies are still
+// processor times.
 
 #include <algorithm>
 #include <cstring>

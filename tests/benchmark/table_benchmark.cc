@@ -13,10 +13,10 @@
 // A second line of JSON has the rate of updates that first copy each row out, because a cut is
 // under way. The last line is about cuts: medians of rows per second of the process's processor
 // time, which includes the kernel's for files and memory. Writing is compared with a loop that
-// gathers the rows in the order of their keys, takes a checksum and writes the same bytes. Loading
-// is compared with a loop that reads these bytes, takes a checksum and copies them to memory that
-// was touched before. Both read from the page cache. Nothing is synced. Files are written below
-// `folder` and removed. With --cuts=0 these two lines are left out.
+// gathers the rows in the order of their keys, computes a checksum and writes the same bytes.
+// Loading is compared with a loop that reads these bytes, computes a checksum and copies them to
+// memory that was touched before. Both read from the page cache. Nothing is synced. Files are
+// written below `folder` and removed. With --cuts=0 these two lines are left out.
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-// Runs over data files: a file that changes while its run is stopped, and a record that kills every
-// process that reads it. docs/consistency.md, "What each failure does".
+// Runs over data files: a file that changes while its run is stopped, and a record that kills an
+// embedding role each time that it is trained. docs/consistency.md, "What each failure does".
 
 #include <signal.h>
 
@@ -169,8 +169,8 @@ class PoisonTest : public DataTest {
     for (const pid_t pid : RoleProcesses(RunDir())) most = std::max(most, DataBytes(pid));
     return most;
   }
-  // The memory that a process needs for all records except the wide one. Removes the run that
-  // measures it.
+  // The memory that a process needs for all records except the wide one. It is measured in a run,
+  // whose folder is then removed.
   uint64_t BytesWithoutTheWideRecord() {
     // The run has so many epochs that it cannot end before the memory is read.
     const Command run = StartRun(WriteFilesAndJob(), {"--set", "epochs=1000"});

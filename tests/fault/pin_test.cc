@@ -119,8 +119,8 @@ TEST_F(PinTest, APinnedCutStaysAndIsRemovedOnceItIsReadAndWhoReadsItForLongIsTol
   EXPECT_TRUE(IsThere(cut));
   const CommandEnd verified = Satrap({"checkpoint", "verify", cut});
   EXPECT_EQ(verified.exit_code, 0) << verified.err;
-  // There may be the cut that the run keeps, one that it is writing, one that it has just replaced,
-  // and the pinned one.
+  // There may be at most four folders of cuts: that of the cut that the run keeps, one that it is
+  // writing, one that it has just replaced, and the pinned one.
   int folders = 0;
   for (const auto& entry : fs::directory_iterator(RunDir() + "/checkpoints")) {
     if (entry.is_directory() && !entry.is_symlink()) ++folders;

@@ -22,8 +22,8 @@ using ::testing::Not;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-// So many steps lie between two cuts that no restart reaches the next cut. So the count of restarts
-// never begins anew.
+// There are so many steps between two cuts that no restart reaches the next cut, and so the count
+// of restarts never begins anew.
 const std::vector<std::string> kFewCuts = {"--set", "checkpoint.every_steps=100"};
 
 pid_t ParentOf(pid_t pid) {

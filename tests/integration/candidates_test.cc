@@ -147,7 +147,7 @@ TEST_F(CandidatesTest, EveryLossLearnsInBothModes) {
   };
   const Case cases[] = {
       {"sampled", kSampled, {}},
-      // With NCE a score tends to the log of a probability, which is log(.2) for each of a user's 5
+      // With NCE a score tends to the log of a probability: to log(.2) for each of a user's 5
       // items. No score is below -5.
       {"nce", kSampled, {"model.tasks[0].loss=NCE"}, .5},
       {"hybrid", kSampled, {"mode=HYBRID", "reproducible=false", "nn_worker.replicas=2"}},

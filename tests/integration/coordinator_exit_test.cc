@@ -30,9 +30,9 @@ using ::testing::Not;
 
 class CoordinatorExitTest : public RunFixture {
  protected:
-  // Starts the coordinator of a run and waits until it reads the folder of the run's lists of
-  // files. The next file that it opens there is `list_`: a pipe that nobody writes to. So opening
-  // it hangs.
+  // Starts the coordinator of a run, and waits until it opens the folder that holds the run's lists
+  // of files. The next file that it opens there is `list_`, a pipe that nobody writes to, so
+  // opening this file hangs.
   void StartWithAFileThatHangs() {
     JobConfig job = SmallJob();
     job.set_run_dir(Path("run"));

@@ -45,7 +45,8 @@ class KafkaBroker {
   // A configuration that reads `topic` from this broker.
   KafkaConfig Config(const std::string& topic) const;
 
-  // Makes a topic, and returns when the broker can use it.
+  // Makes a topic, and returns when the broker itself knows it. The controller knows it a moment
+  // earlier.
   void MakeTopic(const std::string& topic, int partitions,
                  const std::map<std::string, std::string>& settings = {});
   // Like MakeTopic, with a name that no other test uses. Returns the name.

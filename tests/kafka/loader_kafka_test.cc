@@ -104,8 +104,8 @@ class LoaderKafkaTest : public testing::Test {
     data->mutable_kafka()->set_max_wait_ms(500);
     return job;
   }
-  // All partitions from their first offset: `with_ends` to their present end, otherwise without an
-  // end.
+  // All partitions from their first offset on. If `with_ends`, they end at their present end;
+  // otherwise they have no end.
   static SplitList Partitions(const std::string& topic, bool with_ends) {
     const KafkaConfig config = broker_->Config(topic);
     auto cluster = KafkaCluster::Connect(config);
@@ -258,8 +258,8 @@ TEST_F(LoaderKafkaTest, BadRecordsAreInTheDeadLetterTopicWhenTheirPartComes) {
 TEST_F(LoaderKafkaTest, BadRecordsThatAreTooLargeForTheDeadLetterTopicAreShortened) {
   const std::string topic = broker_->NewTopic(1, {{"max.message.bytes", "4000000"}});
   const std::string dead = broker_->NewTopic(1, {{"max.message.bytes", "20000"}});
-  // The first value is too large for the client to send, and the second too large for the topic to
-  // accept. The many small values are neither.
+  // The first value is too large for the client to send, and the second one too large for the topic
+  // to accept. None of the many small values is too large for either.
   std::vector<std::string> values = {std::string(900000, 'x'), std::string(50000, 'y')};
   for (int i = 0; i < 300; ++i) values.push_back(std::string(400, 'z'));
   values.push_back("1,6");

@@ -233,7 +233,8 @@ TEST_F(PartitionReaderTest, ACompactedTopicHasGaps) {
   ASSERT_TRUE(producer.ok());
   int64_t sent = 0;
   std::vector<std::pair<int64_t, std::string>> read;
-  // The broker compacts when it has time. Each round also closes a segment.
+  // The broker compacts when it has time, so the loop repeats until it has done so. The messages of
+  // each round also close a segment.
   for (int round = 0; round < 600 && (sent < 1000 || read.size() > 500); ++round) {
     for (int i = 0; i < 100; ++i) {
       const std::string key = absl::StrCat("key", i % 10);

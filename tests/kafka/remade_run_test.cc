@@ -1,6 +1,6 @@
-// Whole runs whose topic is deleted and made again, while they are stopped or while they read it,
-// and runs that have lost the records by which they would notice this (docs/kafka.md, "What is
-// promised").
+// Tests whole runs whose topic is deleted and made again, either while the run is stopped or while
+// it reads the topic. Some of these runs have lost the records by which they would notice the new
+// topic (docs/kafka.md, "What is promised").
 
 #include <cstdint>
 #include <filesystem>

@@ -157,11 +157,12 @@ TEST_F(TopicRunTest, ACompactedTopicIsTrainedOnceAcrossItsGaps) {
       ASSERT_TRUE((*producer)->Flush(absl::Seconds(60)).ok());
     }
   };
-  // Each of the first messages has a successor with its key.
+  // For each of the first messages, a later message has the same key.
   int64_t records = 0;
   for (int64_t key = 0; key < 5000; ++key) send(key, 1000000 + key);
   for (; records < 5000; ++records) send(records, records);
-  // The broker compacts when it has time. Each round also closes a segment.
+  // The broker compacts when it has time, so the loop repeats until it has done so. The messages of
+  // each round also close a segment.
   size_t left = 0;
   for (int round = 0; round < 600 && left != static_cast<size_t>(records); ++round) {
     for (int i = 0; i < 100; ++i, ++records) send(records, records);

@@ -71,8 +71,8 @@ class EndChecks {
     }
   }
 
-  // Training must end at the step at which the end was decided. After it, only parts that ranks
-  // already hold may still be trained.
+  // Training must end at the step at which its end was decided. After that step, only parts that
+  // ranks already hold may still be trained.
   void CheckStops() {
     const uint64_t steps = training().counted_steps();
     const auto max_steps = static_cast<uint64_t>(shape().max_steps);
@@ -232,7 +232,7 @@ class EndChecks {
 
   // Rows must exist for the keys of trained samples and for no others. In ordered mode their values
   // must be those of the oracle, in unordered mode those of a replay that applies each push once.
-  // If ranks have restored a model, the values are as of the model that was restored last.
+  // If ranks have restored a model, the values must be those of the model that was restored last.
   void CheckRows() {
     std::map<uint64_t, SimRow> expected = training().tables().content().rows;
     if (shape().ordered) {

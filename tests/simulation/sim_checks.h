@@ -63,7 +63,8 @@ struct TablesToCheck {
   std::function<absl::optional<std::vector<float>>(uint32_t table, uint64_t key)> read_row;
 };
 
-// Checks that the tables hold the expected rows and no others, and each push once.
+// Checks that the tables hold the expected rows and no others, and that they contain each push
+// once.
 void CheckTables(const SimTables::Content& expected, const TablesToCheck& tables,
                  const std::function<void(std::string)>& violated);
 

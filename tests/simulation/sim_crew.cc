@@ -12,8 +12,8 @@ namespace {
 constexpr int kMaxWorkers = 3;
 constexpr int kMaxPss = 2;
 constexpr int64_t kStartingHeartbeatMs = 20;
-// The limit for one message, and for all incomplete messages that a process holds. It is as large
-// as a few messages of a world, so that messages have to wait for one another.
+// The limit for one message, and also for all incomplete messages that a process holds. It is only
+// as large as a few messages of a world, so that messages have to wait for one another.
 constexpr int64_t kLargestMessageBytes = 8192;
 // Longer than an attempt waits for a chunk, so that a transfer is given up only after its sender
 // was suspended.

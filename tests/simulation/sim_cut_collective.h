@@ -1,6 +1,6 @@
 // The collectives of cuts among the ranks of a life: all ranks plan the same cut, rank 0 begins it,
-// and all ranks are told when every PS has marked. Ranks that wait for the cut are told together
-// how it has ended.
+// and all ranks are told when every PS has marked its rows. Ranks that wait for the cut are told
+// together how it has ended.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 

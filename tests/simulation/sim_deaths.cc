@@ -20,8 +20,8 @@ constexpr uint64_t kStaleStream = 95;
 constexpr uint64_t kMostOperations = 40;
 constexpr uint64_t kMostLogOperations = 12;
 constexpr uint64_t kMostClaimOperations = 24;
-// A life ends after 2^4 to 2^12 events. By then some lives have just begun, and others have been in
-// evaluations for a long time.
+// A life ends after 2^4 to 2^12 events: the shortest lives have then just begun, and the longest
+// have been in evaluations for a long time.
 constexpr int kFewestEventBits = 4;
 constexpr int kMostEventBits = 12;
 constexpr uint64_t kMostActs = 20;

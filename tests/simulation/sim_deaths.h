@@ -1,5 +1,5 @@
-// The deaths in a world, drawn from its seed: when a life ends, how, and what comes after it. It
-// draws from streams of its own, so that the world of a seed is the same with and without them.
+// The deaths in a world, drawn from its seed: when a life ends, how, and what comes after it. The
+// draws use streams of their own, so that the world of a seed is the same with and without deaths.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_DEATHS_H_
 #define SATRAP_TESTS_SIMULATION_SIM_DEATHS_H_
@@ -63,7 +63,7 @@ struct DeathPlan {
   std::vector<int64_t> cut_wishes;     // after this many events of the world
   std::vector<KillPoint> kill_points;  // of the job
   // In every life a process dies after this many events, until the run may not restart any more.
-  // Then the run is resumed without this cause. 0: no such deaths.
+  // Then the run is resumed without these deaths. 0: no such deaths.
   int64_t poison_after_events = 0;
   int max_restarts = 100;
   uint64_t seed = 0;  // 0: no plan was drawn
@@ -79,8 +79,8 @@ struct DeathPlan {
   // Draws the end of a life that ends although the plan has no end for it.
   static LifeEnd DrawEnd(uint64_t seed, uint64_t life);
   // Another coordinator may claim the generation of life `life` in the middle of that life's own
-  // claim. Returns before which disk operation of the claim, counted from 1, it does so; 0 if it
-  // does not.
+  // claim. Returns the number, counted from 1, of the claim's disk operation before which that
+  // happens; 0 if it does not happen.
   int64_t RivalAt(int life) const;
   // Whether the coordinator is started again, as life `life`, before somebody resumes the run.
   bool StartsAgainAfterEnd(int life) const;

@@ -178,8 +178,9 @@ void History::CheckCompacted(const std::vector<RunLogEntry>& before,
                              " as it was"));
       continue;
     }
-    // The next generation has the newest job, or that of the last that ran; and whoever takes the
-    // run back to a cut has the cut's.
+    // The job of a generation is needed in three cases: the generation is the newest, it is the
+    // last that ran (the next generation has the job of one of these two), or the log keeps a cut
+    // of it, to which somebody may take the run back.
     bool needs_job = FindGeneration(kept, old.generation() + 1) == nullptr && &old == newest;
     needs_job |= LastThatRan(kept) == old.generation();
     for (const RunLogEntry& cut : kept) {

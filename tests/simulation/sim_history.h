@@ -1,7 +1,8 @@
 // The promises of a run over all its lives, and the check that its disk keeps them.
 //
-//   at the mark     Rank 0 begins a cut, every rank is idle and nothing is in flight. OnMark keeps
-//                   what tables, ledger and counts must be, as SimTraining knows it (State).
+//   at the mark     Rank 0 begins a cut, every rank is idle and nothing is in flight. OnMark
+//                   records what the tables, the ledger and the counts must be, as SimTraining
+//                   knows them (State).
 //   in the log      OnLog reads the entries that the disk holds: whenever the coordinator has
 //                   acknowledged something, at the beginning of every life, and at the end. Then:
 //                     - every acknowledged entry is still in its place, or a COMPACTED entry
@@ -79,7 +80,7 @@ class History {
   // the log.
   void OnAbandoned(const std::string& cut);
   void OnEnded(uint64_t generation) { ended_.insert(generation); }
-  // Call when a member was told that the generation runs, after OnLog.
+  // Call after OnLog, when a member was told that the generation runs.
   void OnRuns(uint64_t generation);
   // Call when a member of the generation has failed before the generation ran, and would fail in
   // every generation of this job.
@@ -90,8 +91,8 @@ class History {
   void OnPowerLoss() { power_was_lost_ = true; }
   // Reads the log. `acknowledged`: somebody was told of the last entry, so all entries must stay.
   void OnLog(const RunLog& log, bool acknowledged);
-  // As above, for a log whose COMPACTED entry has the number `compacted` and holds the first `kept`
-  // entries.
+  // Like the OnLog above, but for a log whose COMPACTED entry has the number `compacted` and holds
+  // the first `kept` entries.
   void OnLog(const std::vector<RunLogEntry>& entries, bool acknowledged, size_t compacted = 0,
              size_t kept = 0);
 

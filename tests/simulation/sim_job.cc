@@ -22,7 +22,7 @@ WorldShape ShapeOf(WorldShape shape, const JobConfig& job) {
   shape.workers = job.embedding_worker().replicas();
   shape.ps = job.embedding_ps().replicas();
   shape.ranks = job.nn_worker().replicas();
-  // The rank that asks for a stop may not be there any more.
+  // With fewer ranks, the rank that asks for a stop might not exist.
   if (shape.stop_rank >= 0) shape.stop_rank %= shape.ranks;
   return shape;
 }

@@ -16,7 +16,7 @@ namespace satrap::simulation {
 // The job of a world that reads the files that `files` names.
 JobConfig SimJob(const WorldShape& shape, const JobConfig& files, const std::string& run_dir,
                  int max_restarts, const std::vector<KillPoint>& kill_points);
-// The world's shape with the job's numbers of replicas.
+// The world's shape, but with the numbers of replicas that `job` has.
 WorldShape ShapeOf(WorldShape shape, const JobConfig& job);
 // Whether processes can run the job (kCannotBegin in sim_deaths.h).
 bool CanBegin(const JobConfig& job);

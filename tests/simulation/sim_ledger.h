@@ -1,4 +1,4 @@
-// Interprets a LedgerState (proto/position.proto) from the format alone: this shares no code with
+// Interprets a LedgerState (proto/position.proto) from the format alone: it shares no code with
 // common/checkpoint/ledger/ledger.h.
 //
 // Thread-safe: functions of their arguments.

@@ -46,8 +46,8 @@ Life::Life(const Surroundings& surroundings, Start start)
       pss_(start.shape.ps),
       workers_(start.shape.workers),
       ranks_(start.shape.ranks) {
-  // Begins with the validations of earlier lives that led to the cut, so that the final checks
-  // cover the whole run.
+  // Begins with the validations of the earlier lives up to the cut from which this life begins, so
+  // that the final checks cover the whole run.
   for (RecordingObserver& observer : observers_) observer.validations = from_.validations;
   AddMembers();
   std::vector<SimProcess*> ranks;
@@ -290,7 +290,8 @@ SimTraining::Surroundings Life::TrainingSurroundings() {
 
 void Life::BeginCut(CutPlan plan, std::vector<LedgerState> released, std::function<void()> marked,
                     std::function<void(absl::StatusOr<CutOutcome>)> ended) {
-  // When rank 0 has died in the collective, the other ranks' collective may still run.
+  // If rank 0 has died in the middle of the collective, the collective may still go on for the
+  // other ranks and get here.
   if (!crew_.SeatOf(NN_WORKER, 0).process->alive()) return;
   SimTraining::State state = training_->state();
   state.validations = observers_[0].validations;

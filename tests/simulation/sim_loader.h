@@ -1,5 +1,5 @@
-// A data loader of a life. The coordinator fixes its list of files; then it runs its engine over
-// them. The files are real.
+// A data loader of a life. The coordinator fixes the loader's list of files; then the loader runs
+// its engine over them. The files are real.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 

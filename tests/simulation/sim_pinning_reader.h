@@ -1,6 +1,7 @@
-// Another command that reads cuts of the run while the run trains, as `predict` and `--init_from`
-// do. Now and then it pins the newest cut, holds the pin for some events, and then reads the cut.
-// However many cuts are committed meanwhile, the pinned cut must still exist and be whole.
+// Plays the part of another command that reads cuts of the run while the run trains, such as
+// `predict` or a command with `--init_from`. Now and then it pins the newest cut, holds the pin for
+// some events, and then reads the cut. However many cuts are committed meanwhile, the pinned cut
+// must still exist and be whole.
 //
 // It draws from a random stream of its own. It affects the world only by holding the lock of its
 // pin.

@@ -1,5 +1,5 @@
-// The claim of a generation, in the middle of which another coordinator may claim the same
-// generation.
+// Two coordinators that claim the same generation: the second may make its claim in the middle of
+// the first one's claim.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -32,7 +32,8 @@ struct Claimer {
 // Makes the claim `request` for `first`. Before its `at`-th disk operation, counted from 1, `rival`
 // makes the same claim from beginning to end; if the claim has fewer operations, `rival` makes
 // none. Returns the claimer that has the newest generation, or `first` with its error if neither
-// has one. Calls `violated` if both have the same generation, or if `first` finds files missing.
+// has one. Calls `violated` if both have the same generation of a run that goes on, or if `first`
+// fails with NOT_FOUND (files are missing) or UNAVAILABLE.
 Claimer ClaimAgainst(Claimer rival, int64_t at, Claimer first, const ClaimRequest& request,
                      const std::function<void(std::string)>& violated);
 

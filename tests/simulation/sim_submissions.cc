@@ -42,8 +42,9 @@ void SimSubmissions::WakeStale(int life, ClaimRequest request, FileSystem* disk)
 void SimSubmissions::CheckRestarts(const std::vector<RunLogEntry>& entries) {
   int without_cut = 0;
   for (const RunLogEntry& entry : entries) {
-    // The count begins anew when somebody resumes the run, having looked at it, and when a job that
-    // could not begin is dropped, because that is no loss. A move is none, either.
+    // The count begins anew in two cases: when the run is resumed, because a person has looked at
+    // the run, and when a job that could not begin is dropped, because that loses no work. A move
+    // loses no work either, so it does not count.
     const bool is_resumed = entry.generation().began() == BEGAN_RESUME;
     if (entry.has_cut() || is_resumed || entry.has_dropped()) without_cut = 0;
     if (entry.has_generation() && entry.generation().began() != BEGAN_MOVED) ++without_cut;

@@ -86,8 +86,8 @@ class SimTraining::Trainer final : public StepTrainer {
   }
 
  private:
-  // A dead rank runs no further task. But if it dies in the middle of its own code, that code runs
-  // on.
+  // A dead rank runs no further task. But if it dies in the middle of its own code, that code still
+  // runs until it returns.
   SimProcess* process() const { return training_->ranks_[rank_]; }
   void Violated(const char* what) const {
     training_->surroundings_.violated(absl::StrCat("rank ", rank_, " ", what));
@@ -224,8 +224,8 @@ void SimTraining::FinishStep() {
     }
   }
   if (shape_.ordered) CheckOrderedParts(parts);
-  // The step must be over for this object before any rank is told of it: a rank joins the next step
-  // from its `done`, so `joiners_` must be empty by then.
+  // This object must be done with the step before it tells any rank that the step is over: a rank
+  // joins the next step from its `done`, so `joiners_` must be empty by then.
   const StepResult sum = SumUp(parts);
   const uint64_t most_held = MostHeld();
   std::vector<Joiner> joiners(shape_.ranks);

@@ -26,8 +26,8 @@ namespace {
 constexpr int64_t kMaxEvents = 4000000;
 constexpr uint64_t kRunId = 0x5a7a95a7a95a7a95;
 constexpr char kRunDir[] = "/run";
-// Only lives without progress count. Without poison few lives of a world are ended; with poison
-// max_restarts is at most 4.
+// Only lives without progress count, as a process may die after every step. 20 are enough: without
+// poison only a few lives of a world end early, and with poison max_restarts is at most 4.
 constexpr int kMostLivesWithoutProgress = 20;
 
 class World {
@@ -156,8 +156,8 @@ class World {
   bool HasNoFiles() const { return files_.data().train_files_size() == 0; }
   bool CannotResume() { return over_ = over_ || HasNoFiles(); }
 
-  // Begins a life as a launcher starts a generation. `resume`: the run had ended, and somebody
-  // resumes it.
+  // Begins a life in the same way as a launcher starts a generation. `resume`: the run had ended,
+  // and somebody resumes it.
   void BeginLife(bool resume, bool other_replicas) {
     if (++lives_without_progress_ > kMostLivesWithoutProgress) {
       return Violate(absl::StrCat("the run begins again and again from step ", committed_step_));
@@ -166,7 +166,7 @@ class World {
     ClaimRequest request;
     if (HasNoFiles()) resume = other_replicas = false;
     request.job = JobOf(other_replicas ? shape_.WithOtherReplicas(number) : ShapeOf(shape_, job_));
-    // Otherwise the job is the one in the log, such as that of a scale.
+    // If false, the life uses the job in the log, for example the one that a scale has made.
     request.next_job = number > 1 && (resume || other_replicas);
     if (request.next_job && deaths_.ResumesWithWrongJob(number)) {
       request.job.set_stop_seconds(kCannotBegin);

@@ -117,7 +117,7 @@ TEST(Simulation, TheSeedsReachEveryKindOfWorld) {
   EXPECT_EQ(seen.size(), 2u + 3 + 2 + 3 + 2 + 3 + 3 + 17) << absl::StrJoin(seen, ", ");
 }
 
-// Each planted fault must be found.
+// Each planted fault must be found within 2000 seeds.
 class PlantedFault : public testing::TestWithParam<Fault> {};
 
 TEST_P(PlantedFault, IsFoundWithin2000Seeds) {

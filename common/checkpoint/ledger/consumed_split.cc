@@ -438,9 +438,9 @@ absl::Status ConsumedSplit::CheckRows() const {
 
 absl::StatusOr<ConsumedSplit> ConsumedSplit::FromState(const SplitLedger& state) {
   ConsumedSplit split;
-  // Distinguishes a topic partition from a file even if only whole blocks are left. Then a
-  // partition either has a last message, because a block with records has one, or it has no
-  // records; but every whole block of a file has a record.
+  // Distinguishes a topic partition from a file even if only whole blocks are left. In that case a
+  // partition either has a last message, because a block with records has one, or has no records,
+  // whereas every whole block of a file has a record.
   split.is_topic_ = state.has_first_offset() || state.has_last_offset() ||
                     (state.blocks_size() > 0 && state.blocks(0).has_block_end()) ||
                     (state.rows() == 0 && state.done_blocks_size() > 0);

@@ -2,9 +2,9 @@
 // other blocks (ledger.h). The rules are those of ProvenanceRange (proto/hot.proto).
 //
 // A split is a piece of a file or a topic partition. Block b of a file is the interval [b, b + 1),
-// and a block of a partition is the interval of its offsets; blocks never overlap. A place in a
-// block of a file is a record. In a block of a partition it is a slot, which is an offset, and a
-// line of that slot.
+// and a block of a partition is the interval of its offsets; blocks never overlap. Ranges begin and
+// end at places. In a block of a file a place is a record. In a block of a partition a place is a
+// slot, that is, an offset, together with a line of that slot.
 //
 // Thread-compatible.
 

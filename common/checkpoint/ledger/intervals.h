@@ -1,5 +1,6 @@
-// Intervals: a set of numbers as ascending, disjoint pairs [first, last], none of them next to
-// another, so that equal sets have equal pairs, in whatever order numbers were inserted.
+// Intervals: a set of numbers, kept as ascending pairs [first, last]. The pairs are disjoint, and
+// no pair begins right after another one ends. So equal sets have equal pairs, in whatever order
+// their numbers were inserted.
 //
 // Thread-compatible.
 

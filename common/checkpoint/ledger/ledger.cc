@@ -50,7 +50,7 @@ absl::Status Ledger::Add(uint32_t epoch_number, const ProvenanceRange& range) {
 void Ledger::FinishSplit(uint32_t number, Epoch* epoch) {
   const auto split = epoch->splits.find(number);
   if (!split->second.is_done()) return;
-  // A done split is one number in an interval, so the ledger of a long run stays small.
+  // A done split is kept only as a number in an interval, so the ledger of a long run stays small.
   epoch->splits.erase(split);
   epoch->done_splits.Insert(number, number);
 }

@@ -12,8 +12,8 @@
 // out.
 //
 // A split of a file is done when the range that ends it is consumed and the number of consumed
-// records is the one that this range states. A topic partition must also have all its offsets
-// consumed. A closed epoch is consumed whole, whatever splits it had.
+// records is the one that this range states. A topic partition is done when the range that ends it
+// and all its offsets are consumed. A closed epoch is consumed whole, whatever splits it had.
 //
 // Add takes a microsecond or less, so that a rank can call it for each part that it releases.
 //
@@ -74,9 +74,9 @@ class Ledger {
   bool IsSplitDone(uint32_t epoch, uint32_t split) const;
   // Whether the range that ends the split is consumed.
   bool IsSplitEndConsumed(uint32_t epoch, uint32_t split) const;
-  // Whether the block that holds `block` is begun: whether the first record or slot of its permuted
-  // order is consumed. The block's counts of bad records and empty lines are consumed with that
-  // record or slot. For a partition, `block` may be any offset.
+  // Whether a block is begun: whether the first record or slot of its permuted order is consumed.
+  // The block's counts of bad records and empty lines are consumed with that record or slot.
+  // `block` names the block; for a partition it may be any offset in the block.
   bool IsBlockBegun(uint32_t epoch, uint32_t split, uint64_t block) const;
   // The consumed ranges of a block: ascending, disjoint and not touching. A block that is consumed
   // whole gives one range. REQUIRES: `size` is the block's number of records, or of slots
@@ -106,9 +106,9 @@ class Ledger {
 
   // Counts the stretches of consumed records that follow unconsumed records of the same split, in
   // all splits that are not done. The size of a ledger depends on this number. Ranges and whole
-  // blocks that touch form one stretch. A split's first stretch is not counted, because it is taken
-  // as the split's contiguous beginning. So the result is never more than the number of open blocks
-  // and parts in flight.
+  // blocks that touch form one stretch. A split's first stretch is not counted, because it is
+  // assumed to be the split's contiguous beginning. So the result is never more than the number of
+  // open blocks and parts in flight.
   size_t PiecesBehind() const;
 
  private:

@@ -13,8 +13,8 @@
 
 namespace satrap {
 
-// The machine's disk, except that the `failing`-th operation that changes something (counted from
-// 1) fails as if the disk were full. Remove is not counted.
+// The machine's disk, on which one operation fails as if the disk were full: the `failing`-th of
+// the operations that change something, counted from 1. Remove is not counted.
 class FailingFileSystem final : public ForwardingFileSystem {
  public:
   // With `syncs` false nothing is synced, because syncing would take most of a long test's time.

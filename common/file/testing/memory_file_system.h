@@ -1,8 +1,9 @@
-// A FileSystem in memory for tests. A test sees the order of the operations. Its hook, which runs
-// before each of them, can make it fail, or do what another process might do at that moment.
+// A FileSystem in memory for tests. A test sees the order of the operations. It can set a hook,
+// which runs before each operation that changes something, and another one, which runs before each
+// Open. A hook can make the operation fail, or do what another process might do at that moment.
 //
-// It keeps everything, synced or not, so it does not model power failures; the simulation's disk
-// does (tests/simulation). Not thread-safe.
+// The file system keeps everything, synced or not, so it does not model power failures; the
+// simulation's disk does (tests/simulation). Not thread-safe.
 
 #ifndef SATRAP_COMMON_FILE_TESTING_MEMORY_FILE_SYSTEM_H_
 #define SATRAP_COMMON_FILE_TESTING_MEMORY_FILE_SYSTEM_H_

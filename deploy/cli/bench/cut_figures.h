@@ -17,18 +17,18 @@ struct CutFigures {
   double samples_per_second = 0;
   // One element for each cut that paused the measured part of the training.
   struct Pause {
-    double seconds = 0;        // time between the steps around it, less a usual step
+    double seconds = 0;        // time between the counted steps around it, less a usual step
     double usual_seconds = 0;  // the usual time of a step
   };
   std::vector<Pause> pauses;
-  // One value for each cut that ended within the measured part of the training.
+  // One value for each cut that was committed within the measured part of the training.
   std::vector<double> writing_seconds;
   std::vector<double> copied_bytes;
   int abandoned = 0;
 };
 
-// The figures of the `seconds` of training that follow the first `warmup_seconds`, or of fewer if
-// the training is shorter.
+// The figures of the `seconds` of training that follow the first `warmup_seconds`, or of fewer
+// seconds if the training is shorter.
 CutFigures ReadCutFigures(const std::string& metrics, double warmup_seconds, double seconds);
 
 }  // namespace satrap

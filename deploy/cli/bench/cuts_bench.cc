@@ -59,8 +59,8 @@ absl::StatusOr<int> Train(const std::string& install_dir, const CutsFlags& optio
   return 0;
 }
 
-// Calls Train in a child process (child_run.h), because this one must not use gRPC before it forks
-// the next.
+// Calls Train in a child process (child_run.h), because this process must not use gRPC before it
+// forks the next child.
 absl::StatusOr<CutFigures> Measure(const std::string& install_dir, const CutsFlags& options,
                                    int64_t every_steps) {
   int report[2];

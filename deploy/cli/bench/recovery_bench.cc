@@ -42,7 +42,7 @@ class Killer {
  public:
   explicit Killer(const RecoveryFlags& options) : options_(options) {}
 
-  // Returns false, which ends the run, once the generation that follows the last death trains.
+  // Returns false, which ends the run, once the generation after the last death is training.
   bool Watch(const StatusAnswer& status, Launcher* launcher) {
     // Kill only while no cut is being written, so that each recovery begins at the same point, and
     // only after a cut is committed, so that no restart has to pause.

@@ -1,5 +1,5 @@
 // Finds how the time between the death of a process and the first step of the next generation was
-// spent. The times come from the logs of that generation's processes.
+// spent. The times come from the launcher and from the logs of that generation's processes.
 //
 // Thread-safe: functions of their arguments.
 

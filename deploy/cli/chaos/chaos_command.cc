@@ -69,7 +69,8 @@ class Chaos {
  private:
   const ChaosEvent& Current() const { return events_[next_ - 1]; }
 
-  // Events wait for a generation that trains, so each of them costs one restart.
+  // Events wait for a generation that trains, so each kill and each long stop costs a restart of
+  // its own.
   bool IsDue(const StatusAnswer& status) const {
     return status.state() == RUNNING && status.generation() != ended_generation_ &&
            ProgressFraction(status) >= events_[next_].fraction;
@@ -125,9 +126,9 @@ class Chaos {
     }
   }
 
-  // The cut that the next generation will begin from must be undamaged at any moment, so also right
-  // after the kill. If a commit removes this cut (checkpoint.keep) before it is pinned, the next
-  // generation begins from a newer cut: then read the log again.
+  // The cut that the next generation will begin from must be undamaged at any moment, even right
+  // after the kill. A commit may remove this cut (checkpoint.keep) before it is pinned. The next
+  // generation then begins from a newer cut, so the log must be read again.
   void VerifyNewestCut(const std::string& run_dir) {
     for (int reads = 1;; ++reads) {
       const absl::StatusOr<RunLog> log = RunLog::Open(run_dir, DiskFileSystem());
@@ -229,7 +230,8 @@ std::vector<std::string> UndisturbedDirs(const JobConfig& job, const ChaosFlags&
   return dirs;
 }
 
-// Checks, before hours of training, that every output file can be written at the end.
+// Checks everything that will be written, before hours of training: that the output files can be
+// written, and that the folders of all runs can be made.
 absl::Status CheckAllOutputs(const JobConfig& job, const std::string& job_path,
                              const ChaosFlags& flags, std::vector<std::string> run_dirs) {
   RETURN_IF_ERROR(CheckOutputs(job, job_path, {flags.run.report}));

@@ -44,7 +44,8 @@ class ChaosKiller {
 
   // Starts the thread. The first kill waits for the first cut, so that there is a cut to verify
   // after every kill. Each later kill waits until the launcher has started new processes after the
-  // previous kill, and then for `wait_seconds`. So each kill costs one restart.
+  // previous kill, so each kill costs one restart. Every kill, the first one included, then waits
+  // for its `wait_seconds`.
   explicit ChaosKiller(Options options);
   ~ChaosKiller();
   ChaosKiller(const ChaosKiller&) = delete;
@@ -62,12 +63,13 @@ class ChaosKiller {
 
  private:
   void Run();
-  // Whether the launcher has started new processes since the last kill.
+  // Whether a process of the run is alive that the launcher has started since the last kill. Before
+  // the first kill, any process of the run counts.
   bool HasNextLife() const;
   // False if no process of that name lives, for example because it has not been started yet.
   bool KillOne(const ChaosEvent& event);
   void Verify();
-  // The next two return false if Stop was called meanwhile.
+  // The next two functions return false if Stop was called meanwhile.
   bool WaitUntil(const std::function<bool()>& done);
   bool Wait(double seconds);
 

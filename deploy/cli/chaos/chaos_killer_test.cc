@@ -126,8 +126,7 @@ TEST_F(ChaosKillerTest, KillsOneProcessOfEachLifeAndVerifiesTheNewestCut) {
   EXPECT_EQ(AwaitDeath(), "embedding_ps_1");
   AwaitVerified(1);
   AppendCut("cut_0001_000002");
-  // The coordinator is not killed yet: the kill waits until the launcher has replaced all
-  // processes.
+  // The coordinator is not killed yet: the kill waits until the launcher has started new processes.
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), 0);
   EndLife();
   StartLife({"coordinator_0", "embedding_ps_0"});

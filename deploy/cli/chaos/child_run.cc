@@ -44,7 +44,7 @@ class ChildrenCanBeReaped {
   struct sigaction before_ = {};
 };
 
-// As waitpid, but tries again when a signal handler interrupts it.
+// Like waitpid, but tries again when a signal handler interrupts it.
 bool Reap(pid_t child, int* status) {
   pid_t reaped;
   do {
@@ -73,9 +73,9 @@ absl::Status RunInChild(absl::string_view name, absl::FunctionRef<int()> body) {
   }
   pollfd waited[] = {{ended, POLLIN, 0}, {signals.fd(), POLLIN, 0}};
   while (waited[0].revents == 0) {
-    // Call Take in each tick, even if no signal has come. Take counts a signal as a repeat of the
-    // first one, and not as a second request, unless an earlier call found no signal waiting
-    // (stop_signals.h).
+    // Call Take in each tick, even if no signal has come. Take counts a further signal as a second
+    // request only if an earlier call has found no signal waiting; otherwise it takes the signal
+    // for a repeat of the first one (stop_signals.h).
     poll(waited, 2, kTickMs);
     while (const int signal = signals.Take()) kill(child, signal);
   }

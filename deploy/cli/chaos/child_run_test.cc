@@ -91,7 +91,8 @@ TEST(RunInChild, ASecondSignalIsPassedOnToo) {
     sigset_t terms;
     sigemptyset(&terms);
     sigaddset(&terms, SIGTERM);
-    // Wait more than a second: before that, a second signal would count as a repeat of the first.
+    // Wait for more than one second. Before that, another signal would count as a repeat of the
+    // first.
     const timespec pause = {1, 500000000};
     if (sigtimedwait(&terms, nullptr, &pause) != -1) return 3;
     return AwaitSignal() == SIGTERM ? 0 : 4;

@@ -27,8 +27,9 @@ class KafkaDemoBroker {
  public:
   // Starts the broker and waits until it has chosen its address. `properties` ("NAME=VALUE")
   // override its settings. FAILED_PRECONDITION if Java or the jars are missing; ABORTED if the
-  // broker ends; CANCELLED, "stopped by Interrupt", if a signal asks to stop. `folder` must outlive
-  // this object. REQUIRES: called on the main thread, and no other thread exists
+  // broker ends; DEADLINE_EXCEEDED if it has no address after two minutes; CANCELLED, "stopped by
+  // Interrupt", if a signal asks to stop. `folder` must outlive this object. REQUIRES: called on
+  // the main thread, and no other thread exists
   static absl::StatusOr<std::unique_ptr<KafkaDemoBroker>> Start(
       const RunFolder& folder, const std::string& install_dir,
       const std::vector<std::string>& properties);
@@ -37,11 +38,14 @@ class KafkaDemoBroker {
 
   const std::string& address() const { return address_; }  // HOST:PORT
 
-  // Makes a topic. Retries for a minute while the broker is starting. Errors are those of Start and
-  // of `satrap topics`.
+  // Makes a topic. Retries for a minute while the broker is starting. UNAVAILABLE, with the last
+  // error of `satrap topics`, if that fails; DEADLINE_EXCEEDED if it does not end within that
+  // minute; ABORTED and CANCELLED as Start.
   absl::Status MakeTopic(const std::string& topic, int partitions);
-  // Both run `satrap produce ARGS --brokers ...`. Produce waits until it ends; StartProducing
-  // leaves it in the background. Errors are those of Start.
+  // Both run `satrap produce ARGS --brokers ...`. Produce waits until it ends: UNAVAILABLE, with
+  // its last error, if it fails; DEADLINE_EXCEEDED if it does not end within five minutes; ABORTED
+  // and CANCELLED as Start. StartProducing leaves it in the background and fails only if the
+  // process cannot be started.
   absl::Status Produce(const std::vector<std::string>& args);
   absl::Status StartProducing(const std::vector<std::string>& args);
 

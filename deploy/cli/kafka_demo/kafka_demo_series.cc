@@ -22,7 +22,7 @@ struct MeanMemory {
   double rows = 0;
 };
 
-// The measurements in one half of the time.
+// The measurements in the first or in the second half of the time after the warm-up.
 struct Half {
   std::vector<const KafkaDemoLook*> looks;
 

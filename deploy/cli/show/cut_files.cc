@@ -141,7 +141,7 @@ std::string ProblemOf(const FileOfCut& expected, FileSystem* file_system) {
 }
 
 // The cuts that retention does not remove: the newest ones, and those that links name. `resume
-// --set` may have changed how many are kept; the smallest number ever set counts.
+// --set` may have changed how many are kept; the smallest number in the jobs of the log counts.
 std::set<std::string> CutsThatOughtToBe(const RunLog& log, const std::string& run_dir) {
   int keep = std::numeric_limits<int>::max();
   for (const RunLogEntry& entry : log.entries()) {
@@ -196,7 +196,7 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
                           CountText(cut.step()), BytesText(cut.bytes()), DurationText(age_seconds),
                           absl::StrJoin(marks, " "));
   }
-  // These folders include a cut that a running generation may still commit.
+  // One of these folders may be a cut that a running generation has not committed yet.
   for (const std::string& name : uncommitted) {
     absl::StrAppendFormat(&text, kRowFormat, name, "", "", "", "", "not committed");
   }

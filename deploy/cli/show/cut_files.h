@@ -33,8 +33,8 @@ std::string DescribeCut(const std::string& folder, const CheckpointManifest& man
 // time. Returns a line with the number of files and bytes. NOT_FOUND if there is no manifest, or if
 // the cut disappears meanwhile. DATA_LOSS with a line for each file that is missing or does not
 // have the size and checksum with which it was written. If `log` is given and commits another cut
-// under the folder's name, this has a line, too. FAILED_PRECONDITION if the log commits no cut of
-// that name.
+// under the folder's name, DATA_LOSS has a line that says so, too. FAILED_PRECONDITION if the log
+// commits no cut of that name.
 absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* file_system,
                                       const RunLog* log = nullptr);
 

@@ -10,7 +10,8 @@
 namespace satrap {
 namespace {
 
-// Formats a count as "423,280": without commas nobody can read its up to 15 digits.
+// Formats a count as "423,280": counts have up to 15 digits, and nobody can read so many digits
+// without commas.
 std::string Grouped(int64_t number) {
   const std::string digits = absl::StrCat(number);
   std::string text;

@@ -30,7 +30,7 @@ std::string ZooText();
 absl::StatusOr<std::string> ModelText(const ModelConfig& model, const GraphInputs& inputs,
                                       const std::vector<TableSize>& tables, int64_t rows);
 
-// The graph in DOT. INVALID_ARGUMENT as above.
+// The graph in DOT. INVALID_ARGUMENT as for ModelText.
 absl::StatusOr<std::string> ModelDot(const ModelConfig& model, const GraphInputs& inputs);
 
 }  // namespace satrap

@@ -113,8 +113,9 @@ std::string DroppedText(const RunProgress& progress) {
   return text;
 }
 
-// The result from the log, for a run without report.txt: it was not written, was removed, or an
-// older build ended the run and wrote only report.json.
+// The result according to the log, for a run without report.txt. That file may not have been
+// written, it may have been removed, or an older build may have ended the run and written only
+// report.json.
 std::string ResultText(const RunResult& result) {
   std::string text = absl::StrCat("trained ", Counted(result.samples(), "sample"), " in ",
                                   Counted(result.steps(), "step"));

@@ -18,7 +18,7 @@ namespace satrap {
 std::string RunningRunText(const std::string& run_dir, const StatusAnswer& status);
 
 // The text for a run without processes: how it ended, its last cut, why its generations began, and
-// how to continue it. Reads the log, report.txt and failure.txt. DATA_LOSS as RunLog::Open returns
+// how to continue it. Reads the log, report.txt and failure.txt. DATA_LOSS if RunLog::Open returns
 // it.
 absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now_unix_ms);
 

@@ -22,7 +22,7 @@ namespace satrap {
 
 // In place of a status in Script: the call is never answered.
 inline constexpr char kSilent[] = "silent";
-// As kSilent, and the folder is released, as if the run's process had ended.
+// Like kSilent, but the folder is also released, as if the run's process had ended.
 inline constexpr char kGone[] = "gone";
 
 // The folder of the run is dir_.
@@ -41,10 +41,10 @@ class FakeRunTest : public LoggedRunTest, private rpc::Handler {
   std::function<absl::StatusOr<uint64_t>(const WishRequest& wish)> on_wish_;
   // This many of the first wishes are never answered.
   int silent_wishes_ = 0;
-  // Whether the folder is released, as a launcher would do, once the coordinator has answered
-  // STOPPED.
+  // Whether the run's folder is released when the coordinator answers STOPPED, as a launcher would
+  // release it.
   bool is_released_ = true;
-  // The wishes received so far; then the number of calls of Status.
+  // Wishes returns the wishes received so far, and StatusCalls the number of calls of Status.
   std::vector<WishRequest> Wishes();
   int StatusCalls();
 

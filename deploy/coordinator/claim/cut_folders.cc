@@ -14,8 +14,8 @@
 namespace satrap {
 namespace {
 
-// Turns an error about a file into the error for a damaged cut. Callers would mistake the original
-// code for an error about the request.
+// Turns an error about a file into the error for a cut that is not whole. Callers would mistake the
+// original code for an error about the request.
 absl::Status NotWhole(const absl::Status& error) { return absl::DataLossError(error.message()); }
 
 absl::Status CheckFile(const std::string& path, uint64_t bytes, FileSystem* file_system) {

@@ -236,7 +236,7 @@ std::string RecentCauses(const RunLog& log) {
 
 absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system) {
   ASSIGN_OR_RETURN(JobConfig job, ReadResolvedJob(config));
-  // Make it absolute, because members may have other working directories.
+  // Make the path of the run's folder absolute, because members may have other working directories.
   std::error_code error;
   const auto run_dir = std::filesystem::absolute(job.run_dir(), error);
   if (error || job.run_dir().empty()) {

@@ -30,7 +30,7 @@
 
 namespace satrap {
 
-// With a cut every 45 s, 1,000 entries are half a day. Reading them takes a tenth of a second.
+// With a cut every 45 s, 1,000 entries cover half a day. Reading them takes a tenth of a second.
 inline constexpr size_t kCompactAfter = 1000;
 // At most this many files of the log are removed by one claim. A log from an older build may have
 // many files, and a claim must not wait until all are removed.

@@ -85,8 +85,8 @@ std::string BeginFrom(const JobConfig& job_of_cut, const JobConfig& job, RunPosi
     ContinueTraining(job_of_cut, job, position);
     return "";
   }
-  // Decide without the old judgements whether training is over: that patience has run out by the
-  // old metric says nothing about the new one.
+  // Decide without the old judgements whether training is over. If patience has run out by the old
+  // metric, that says nothing about the new one.
   RunPosition anew = *position;
   ForgetJudgements(&anew);
   if (position->next() == RunPosition::FINISH) {

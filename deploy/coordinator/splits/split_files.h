@@ -22,11 +22,11 @@
 namespace satrap {
 
 // The list of the run in job.run_dir(). If the generation begins from a cut, this is the one of the
-// folder's lists whose order fingerprint, computed with `topics`, equals `cut_order`, which is that
-// of the cut. Without a cut, or if no list has that fingerprint, it is `proposed` if the folder has
-// that list, and otherwise the first list by name. If the folder has no list, writes `proposed`,
-// which is durable when this returns. `writer` is random and names the draft. DATA_LOSS, naming the
-// file, for a damaged list.
+// folder's lists whose order fingerprint, computed with `topics`, equals `cut_order`, the order
+// fingerprint of the cut. Without a cut, or if no list has that fingerprint, the result is
+// `proposed` if the folder has that list, and otherwise the first list by name. If the folder has
+// no list, writes `proposed`, which is durable when this returns. `writer` is random and names the
+// draft. DATA_LOSS, naming the file, for a damaged list.
 absl::StatusOr<SplitList> FixSplitList(const JobConfig& job, const SplitList& proposed,
                                        const std::vector<StreamTopics>& topics,
                                        absl::optional<uint64_t> cut_order, uint64_t writer,
@@ -38,8 +38,8 @@ SplitList WithTopics(SplitList files, const std::vector<StreamTopics>& topics);
 // The name of the list's file: 16 hexadecimal digits.
 std::string SplitListDigest(const SplitList& splits);
 
-// The first difference of `b` from `a`, as a text that can follow "sees": "the file a.csv has 7
-// bytes", "... 3 train files, not 4". Empty if they are equal.
+// The first difference of `b` from `a`, as a text that can follow "sees": "7 bytes in a.csv, not
+// 5", "3 files of stream 0, not 4 of stream 0". Empty if they are equal.
 std::string FirstDifference(const SplitList& a, const SplitList& b);
 
 }  // namespace satrap

@@ -24,8 +24,8 @@ class SplitLeases {
   explicit SplitLeases(Ledger consumed) : consumed_(std::move(consumed)) {}
 
   // Returns the next split of `epoch`, or nullopt if none is left. `num_splits` is the caller's
-  // number of splits. INVALID_ARGUMENT, without leasing a split, if that differs from the number
-  // that the epoch's first caller gave.
+  // number of splits. If the epoch's first caller gave another number, returns INVALID_ARGUMENT and
+  // leases no split.
   absl::StatusOr<absl::optional<uint32_t>> Lease(uint32_t epoch, uint32_t num_splits);
 
  private:

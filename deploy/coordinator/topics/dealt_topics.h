@@ -43,7 +43,7 @@ class DealtTopics {
   void AddTo(int64_t unix_ms, StatusAnswer* answer) const;
 
  private:
-  std::vector<uint32_t> first_loaders_;  // by lane, or by partition modulo its size
+  std::vector<uint32_t> first_loaders_;  // by lane, or by partition modulo first_loaders_.size()
   bool begun_ = false;
   StreamTopics train_;
   size_t begun_with_ = 0;

@@ -3,9 +3,10 @@
 //
 // The first FixSplits of a run turns the start and end of its topics into offsets, and appends them
 // to the log as a TOPICS entry before any loader is answered. Every later generation reads the same
-// offsets, however far the topics have moved. If that fails, the run fails with one message, within
-// 15 s if no broker answers. A later generation first checks that the cluster is the same and still
-// has the partitions. If no broker answers, it waits broker_wait_seconds; then the run fails.
+// offsets, however far the topics have moved. If the first FixSplits fails, the run fails with one
+// message, within 15 s if no broker answers. A later generation first checks that the cluster is
+// the same and still has the partitions. If no broker answers this generation, it waits
+// broker_wait_seconds; then the run fails.
 //
 // Partitions that are added while a hybrid run without end trains are appended to the log, then
 // distributed (dealt_topics.h), and sent with each heartbeat until the loader knows them; a sync
@@ -18,9 +19,9 @@
 // answers are processed where the run's log is written (Host::OnDisk), because most of them add an
 // entry to it.
 //
-// Thread-safe, except for calls marked "On disk", which are for tasks of Host::OnDisk. It never
-// calls its host while it holds its own lock, so the host may call it while holding the host's
-// lock.
+// Thread-safe, except for the methods that only tasks of Host::OnDisk may call, as their comments
+// say. A RunTopics never calls its host while it holds its own lock, so the host may call it while
+// holding the host's lock.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_TOPICS_RUN_TOPICS_H_
 #define SATRAP_DEPLOY_COORDINATOR_TOPICS_RUN_TOPICS_H_
@@ -69,8 +70,8 @@ class RunTopics {
     virtual ~Host() = default;
     // Runs tasks one at a time, in order.
     virtual void OnDisk(Task task) = 0;
-    // On disk: appends the entry to the run's log. After an error, unless the entry certainly is
-    // not in the log, the generation has ended.
+    // Called only in a task of OnDisk. Appends the entry to the run's log. After an error the
+    // generation has ended, unless the entry certainly is not in the log.
     virtual absl::Status AppendTopics(const TopicsEntry& topics) = 0;
     // Ends the generation. The run fails, too, unless a restart may help (cause_table.h).
     virtual void EndForTopics(Ending how) = 0;
@@ -78,9 +79,9 @@ class RunTopics {
     virtual absl::Status EndedStatus() = 0;
   };
 
-  // `log` is the host's; only calls on disk read it. `position` and `ledger` belong to the cut that
-  // the generation begins from, and are null without a cut. The group may not have committed that
-  // cut's offsets yet. None of the pointers is owned.
+  // `log` is the host's; it is read only in tasks of Host::OnDisk. `position` and `ledger` belong
+  // to the cut that the generation begins from, and are null without a cut. The group may not have
+  // committed that cut's offsets yet. None of the pointers is owned.
   RunTopics(const JobConfig& job, const RunTopicsOptions& options, Host* host, const RunLog* log,
             const RunPosition* position, const LedgerState* ledger);
 
@@ -88,23 +89,23 @@ class RunTopics {
   // REQUIRES: called before all other methods
   void SetOwner(std::weak_ptr<void> owner) { owner_ = std::move(owner); }
 
-  // On disk: whether all topics that the generation begins with are known; true for a job without
-  // topics.
+  // In a task of Host::OnDisk: returns whether all topics that the generation begins with are
+  // known; true for a job without topics.
   bool known() const { return known_; }
-  // On disk: finds the topics that the generation begins with, and calls `done` on disk when that
-  // has succeeded or failed. If the loader calls again meanwhile, its earlier `done` gets
-  // UNAVAILABLE. REQUIRES: !known()
+  // In a task of Host::OnDisk: finds the topics that the generation begins with. When that has
+  // succeeded or failed, calls `done`, also in such a task. If the loader calls again meanwhile,
+  // its earlier `done` gets UNAVAILABLE. REQUIRES: !known()
   void Await(uint32_t loader, std::function<void(const absl::Status&)> done);
-  // On disk: topics() are those that the loaders receive. first_topics() determine the order of the
-  // samples, and do not grow.
+  // In a task of Host::OnDisk: topics() returns the topics that the loaders receive. first_topics()
+  // returns those that determine the order of the samples, and that do not grow.
   const std::vector<StreamTopics>& topics() const { return topics_; }
   const std::vector<StreamTopics>& first_topics() const { return first_topics_; }
 
-  // On disk: commits the offsets of a committed cut for the group.
+  // In a task of Host::OnDisk: commits the offsets of a committed cut for the group.
   void FollowCut(const std::string& cut);
   // Checks for new partitions, if that is due. REQUIRES: called regularly while training runs
   void Tick();
-  // Adds the partitions from number `known` on that are new in this generation.
+  // Adds those partitions, from number `known` on, that are new in this generation.
   void AddTo(uint32_t known, HeartbeatAnswer* answer) const;
   void AddTo(StatusAnswer* answer) const;
   // Whether a question to a broker has not been answered yet.
@@ -137,7 +138,7 @@ class RunTopics {
   std::weak_ptr<void> owner_;
   std::atomic<int> open_questions_ = 0;
 
-  // On disk.
+  // Used only in tasks of Host::OnDisk.
   bool known_;
   std::vector<StreamTopics> topics_;
   std::vector<StreamTopics> first_topics_;

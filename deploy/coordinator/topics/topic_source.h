@@ -1,6 +1,6 @@
 // The questions that the coordinator asks about topics: which partitions exist, which offsets they
 // have, what a group has committed. Also commits a group's offsets. `config` says which cluster to
-// ask, and with which credentials.
+// ask, with which credentials, and for which group.
 //
 // Implementations: KafkaTopicSource (kafka_topic_source.h), and FakeTopicSource in tests.
 //

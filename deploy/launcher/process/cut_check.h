@@ -29,7 +29,9 @@ std::vector<FileOfCut> FilesOfCut(const std::string& folder, const CheckpointMan
 // What is wrong with the committed cut `cut` of the run in `run_dir`, whose log is `log`; empty if
 // nothing is found:
 //     missing: FOLDER
-//     damaged: WHAT, with its path     a file or the manifest; or another cut lies in its place
+//     damaged: WHAT, with its path
+// The second form is for a damaged file or manifest, and for another cut that lies in the place of
+// this one.
 std::string CutProblem(const RunLog& log, const std::string& run_dir, const std::string& cut,
                        FileSystem* file_system = DiskFileSystem());
 

@@ -32,7 +32,7 @@ absl::optional<Ending> HeardBy(const RoleProcess& process) {
 }
 
 // Whether a role has ended because of another process's failure. If the role could not write an
-// ending, its exit code tells.
+// ending, its exit code says so.
 bool IsEcho(const RoleProcess& process) {
   const bool has_left = LeftBy(process).has_value();
   return HeardBy(process).has_value() || (!has_left && (process.exited_with(kExitEchoStartAgain) ||
@@ -175,8 +175,8 @@ bool IsSavedAtStop(const RunProgress& newest, uint64_t generation) {
   // If a change of size was under way when the stop was asked for, the cut of that change has saved
   // all work, and nothing was trained after the cut.
   if (newest.began == BEGAN_SCALE_ANNOUNCED) return true;
-  // Otherwise, the last cut may have been committed before a process died and nobody could report
-  // it.
+  // Otherwise the generation may have committed its last cut, and a process may have died before
+  // anybody could report the commit.
   return newest.cut.has_value() && newest.cut->generation() == generation &&
          (newest.cut->leave() || newest.cut->last());
 }

@@ -35,19 +35,19 @@ struct CoordinatorView {
   int64_t over_ms = 0;     // MonotonicMs when the state first was FAILED or RESTARTING
 };
 
-// Finds what went wrong first. In this order: the loss of the starter, with which all processes
-// end; a process that was killed by a signal; a coordinator that runs but does not answer; the
-// first failure that was reported to the coordinator; the first process that ended. REQUIRES: the
-// generation is over
+// Finds what went wrong first. Returns the first of these causes that applies: the loss of the
+// starter, with which all processes end; a process that was killed by a signal; a coordinator that
+// runs but does not answer; the first failure that was reported to the coordinator; the first
+// process that ended. REQUIRES: the generation is over
 Cause FindCause(const Generation& generation, const CoordinatorView& view);
 
-// The message about a restart: its reason, and where the run continues. `progress` was read after
-// the end.
+// The message about a restart: its reason, and where the run continues. REQUIRES: `progress` was
+// read after the end of the generation
 std::string RestartText(const Cause& cause, bool is_scaled, int64_t pause_ms,
                         const RunProgress& progress, const StatusAnswer& status);
 
-// A text about what is lost of a training that has ended, and how to continue it; empty if it
-// cannot continue. `before` was read when the training's last generation was started.
+// A text for a training that has ended: what is lost, and how to continue the training. Empty if it
+// cannot be continued. `before` was read when the training's last generation was started.
 struct EndOfGeneration {
   bool saved = false;         // nothing is lost
   bool has_run = false;       // all its roles were ready

@@ -18,8 +18,8 @@ namespace satrap {
 
 class LogCutter {
  public:
-  // Moves the content of the file at `path` if it is too long. Called on the thread, which may
-  // outlive this object.
+  // Moves the content of the file at `path` if it is too long. Called on the separate thread, which
+  // may outlive this object.
   using CutFile = std::function<void(const std::string& path)>;
   explicit LogCutter(CutFile cut_file);
 

@@ -44,14 +44,14 @@ class ProcessStarter {
   ProcessStarter& operator=(const ProcessStarter&) = delete;
 
   // Runs args[0] with `args`; stdout and stderr are appended to the file `log_path`. Errors are
-  // those of ChildProcess::Start, with the same marks if something is short. ABORTED if the starter
-  // is gone or does not answer.
+  // those of ChildProcess::Start, and keep its mark if the machine lacks something
+  // (common/base/shortage.h). ABORTED if the starter is gone or does not answer.
   absl::StatusOr<pid_t> Start(const std::vector<std::string>& args, const std::string& log_path);
   // Sends `signal` to each of `pids` that has not ended. ABORTED under the same conditions as
   // Start.
   absl::Status Signal(const std::vector<pid_t>& pids, int signal);
-  // The ends of programs since the last call, in order; empty if there are none. Never blocks.
-  // ABORTED under the same conditions as Start.
+  // The ends of programs that no earlier call has returned, in order; empty if there are none.
+  // Never blocks. ABORTED under the same conditions as Start.
   absl::StatusOr<std::vector<Exit>> TakeExits();
   // Call after ABORTED. Waits until the lost starter and everything that it had started are gone,
   // and forks another starter. TakeExits then reports for each of these programs that signal 9

@@ -95,8 +95,8 @@ bool SetEndOfLog(const RunProgress& progress, StatusAnswer* status) {
 absl::StatusOr<std::string> GoBack(const absl::Status& started, const JobConfig& job,
                                    RunProgress* progress) {
   if (!absl::IsFailedPrecondition(started) || !progress->job_before.has_value()) return started;
-  // The log does not have this job if a user has just asked for it. Then do not go back, but return
-  // the error.
+  // If a user has just asked for this job, the log does not have it yet. Then do not go back to the
+  // job before it, but return the error.
   if (!JobChangeText(*progress->job, job).empty()) return started;
   DroppedEntry dropped;
   dropped.set_change(JobChangeText(*progress->job_before, job));

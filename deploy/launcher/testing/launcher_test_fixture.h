@@ -52,7 +52,8 @@ class LauncherTest : public ::testing::Test {
       });
   // Sends a signal to all processes except the coordinator. REQUIRES: called during Run
   void EndRoles(int signal);
-  // Checks that the processes that were started first, and those started last, have ended.
+  // Checks that both the processes that were started first and the processes that were started last
+  // have ended.
   void ExpectNobodyIsLeft() const;
 
   std::string dir_;

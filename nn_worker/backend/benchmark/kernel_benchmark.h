@@ -21,7 +21,7 @@ namespace satrap {
 struct BenchmarkFlags {
   int64_t batch = 0;  // samples; 0: 65536 on a card, 32 on the host's device
   int card = 0;
-  std::string only;       // only rows whose printed operation and shape contain this
+  std::string only;       // ceilings, and rows whose printed operation and shape contain this
   std::string precision;  // F32, TF32 (on a card), BF16 or F16; empty: all
   std::vector<Flag> Table();
 };

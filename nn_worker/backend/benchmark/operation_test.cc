@@ -44,12 +44,12 @@ TEST(BenchmarkOperationTest, BytesAreThoseOfTheTensors) {
   // Gradient, w, m and v are read; w, m, v and the copy are written.
   EXPECT_EQ(BytesOf("OptimizerStep", "Adam, n x 512, with a copy in 16 bits", DType::kBF16),
             8 * 512 * (4 * 4 + 3 * 4 + 2));
-  // For each of 26 features and eight samples: two rows of 17 values, eight ids of 4 bytes, and an
-  // output of 17 values for each sample.
+  // For each of 26 features: two rows of 17 values, eight ids of 4 bytes, and an output of 17
+  // values for each of the eight samples.
   EXPECT_EQ(BytesOf("GatherRows", "26 of 16, and 1 for the linear part", DType::kF32),
             26 * (2 * 17 * 4 + 8 * 4 + 8 * 17 * 4));
-  // 17 gradients for each id; where the ids of each row begin; the ids' positions; 17 gradients for
-  // each row.
+  // The bytes of four arrays: 17 gradients for each id; for each row, where its ids begin; the
+  // positions of the ids; 17 gradients for each row.
   EXPECT_EQ(BytesOf("ScatterGradients", "26 of 16, and 1 for the linear part", DType::kF32),
             26 * 8 * 17 * 4 + (26 * 2 + 1) * 4 + 26 * 8 * 4 + 26 * 2 * 17 * 4);
   // An operation that adds to a target also reads the target.

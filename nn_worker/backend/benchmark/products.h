@@ -4,7 +4,7 @@
 //   copy ceiling      a copy of device memory to device memory; each byte counts twice, when it is
 //                     read and when it is written
 //   product ceiling   a large square product, computed by the device's library, or by our own
-//                     kernel where there is no library
+//                     kernel where there is no library or it refuses the product
 //
 // Thread-compatible.
 

@@ -1,7 +1,7 @@
 // The operations that exchange values with the rows of embedding tables. A part has four times as
 // many ids as rows, as if it came from a table of hashed ids, and the four ids of a row are far
-// apart. In tables of click logs very many samples also name the same few rows; the entry with a
-// common row shows what such rows cost.
+// apart. In the tables of click logs, very many samples also name the same few rows. The benchmark
+// with a common row shows what such rows cost.
 
 #include <algorithm>
 #include <memory>

@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kMostSquared = 4096;
 constexpr int64_t kClasses = 100;
 constexpr int64_t kGradientCols = 442;  // DeepFM's embeddings and linear weights
-// Parameters per sample of a batch. Thus a batch that is large enough to fill a card's memory bus
-// comes with enough parameters to fill it.
+// The number of parameters per sample of a batch. It is so large that a batch with enough samples
+// to fill a card's memory bus also comes with enough parameters to fill that bus.
 constexpr int64_t kParametersOfSample = 512;
 
 LinearGradArgs LinearTensors(Workbench* on, int64_t in, int64_t out) {

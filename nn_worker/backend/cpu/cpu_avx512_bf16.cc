@@ -110,8 +110,9 @@ SATRAP_AVX512_BF16 inline void Store(__m512 sums, const Target& target, char* ro
   }
 }
 
-// Multiplies kRows rows of the left factor, all of which are read, by kVectors vectors of columns
-// of `right`: words [pairs][kVectors][16]. Writes the first `rows` rows of the result.
+// Multiplies kRows rows of the left factor by kVectors vectors of columns of `right`, whose words
+// are [pairs][kVectors][16]. Reads all of the kRows rows, but writes only the first `rows` rows of
+// the result.
 template <int kRows, int kVectors>
 SATRAP_AVX512_BF16 void Tile(const Left& left, const uint32_t* right, const Target& target,
                              int64_t rows) {
@@ -398,8 +399,9 @@ void CpuAvx512Bf16::Rep::Multiply(const Tensor& a, const Panels& panels, const T
 }
 
 bool CpuAvx512Bf16::IsSupported() {
-  // Reads CPUID, because not every compiler's __builtin_cpu_supports knows avx512bf16. The other
-  // checks also cover whether the operating system saves the registers.
+  // Asks CPUID itself about avx512bf16, because not every compiler's __builtin_cpu_supports knows
+  // that name. The calls of __builtin_cpu_supports also cover whether the operating system saves
+  // the registers.
   static const bool is_supported = [] {
     unsigned int eax, ebx, ecx, edx;
     constexpr unsigned int kAvx512Bf16 = 1u << 5;

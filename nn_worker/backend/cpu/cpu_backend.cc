@@ -31,8 +31,8 @@ namespace {
 constexpr int64_t kPartRows = 128;
 // The number of values in one piece of a loop over parameters.
 constexpr int64_t kPartValues = 16384;
-// The number of samples in one piece of GatherRows, and of values in one piece when gradients are
-// cleared.
+// The number of samples in one piece of GatherRows. Also the number of values in one piece when
+// gradients are cleared.
 constexpr int64_t kGatherSamples = 512;
 constexpr int64_t kClearValues = 65536;
 
@@ -306,7 +306,8 @@ class CpuBackend final : public CpuInteractionBackend {
       body(step, at, std::min(kPartValues, w.cols - at));
     });
   }
-  // total[c] = sum over parts of rows of what body(begin, end, partial) writes to partial[c].
+  // For each part of the rows, body(begin, end, partial) writes sums to partial[c]. total[c]
+  // becomes the sum of these over all parts.
   template <typename T, typename Body>
   void PartialSums(int64_t rows, int64_t cols, T* total, Body body) {
     const int64_t parts = Parts(rows, kPartRows);

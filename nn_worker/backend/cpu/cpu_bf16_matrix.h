@@ -37,8 +37,9 @@ class CpuBf16Matrix {
   // In the functions below x, w and dz are BF16 with any stride; results are F32, and dw has no
   // gaps. n is the number of rows of x, dz and y and may be 0. All other sizes are at least 1.
   //
-  // Whether oneDNN has more than a reference implementation for the product. The first call for a
-  // shape makes the product. The product itself REQUIRES that the answer was true
+  // The next three functions return whether oneDNN has more than a reference implementation for a
+  // product. The first call for a shape prepares the product. Product, InputGradient and
+  // WeightGradient below REQUIRE that the answer was true
   bool TakesProduct(const Tensor& x, const Tensor& w, const Tensor& y);
   bool TakesInputGradient(const Tensor& dz, const Tensor& w, const Tensor& dx);
   bool TakesWeightGradient(const Tensor& x, const Tensor& dz, const Tensor& dw);

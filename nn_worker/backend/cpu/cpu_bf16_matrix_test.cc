@@ -33,7 +33,7 @@ TEST(OneDnnChoiceTest, AReferenceImplementationIsKnownByItsName) {
 }
 
 // Computes a layer on rows with gaps, like the network's. `names` fakes the implementation names
-// that oneDNN reports, one for each way; an empty name keeps the real one.
+// that oneDNN reports, one for each OneDnnWay; an empty name keeps the real one.
 class OneDnnWaysTest : public testing::Test {
  protected:
   static constexpr int64_t kRows = 300, kIn = 40, kOut = 24, kStride = 64;
@@ -42,7 +42,7 @@ class OneDnnWaysTest : public testing::Test {
     if (!CpuBf16Matrix::IsSupported()) GTEST_SKIP() << "this CPU has no products of BF16 by oneDNN";
   }
 
-  // Expects that y, dx and dw of the layer are right, also when the products exist already.
+  // Expects that y, dx and dw of the layer are right, even when the products already exist.
   void ExpectRight(const std::vector<std::string>& names) {
     OneDnnHooks hooks;
     hooks.believed_name = [names](OneDnnWay way, const std::string& name) {

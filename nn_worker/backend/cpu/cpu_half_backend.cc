@@ -20,8 +20,8 @@
 namespace satrap {
 namespace {
 
-// The number of rows in a block. It is so small that in f32 rows of some hundred values, both read
-// and written, stay in the L2 cache of a core.
+// The number of rows in a block. It is so small that the f32 copies of a block, both those that are
+// read and those that are written, stay in the L2 cache of a core if a row has some hundred values.
 constexpr int64_t kBlockRows = 64;
 
 // These structs say how an operation uses an argument. For an argument in such a struct, the inner
@@ -45,7 +45,7 @@ struct Grads {
 struct InMatrices {
   const SampleMatrices& matrices;
 };
-// The matrices may cover only a part of the tensor; its other values are kept.
+// The matrices may cover only a part of the tensor; the tensor's other values are kept.
 struct AddMatrices {
   const SampleMatrices& matrices;
 };
@@ -251,8 +251,8 @@ class CpuHalfBackend final : public HostBackend {
   // For a product that oneDNN does not compute: whether AVX512_BF16 computes it. `result` may be
   // empty.
   bool Avx512Multiplies(const Tensor& x, const Tensor& w, const Tensor& result) const {
-    // If oneDNN is in use but is not asked for this product, as for products with one output, plain
-    // loops compute it.
+    // If oneDNN is in use, plain loops compute the products that it is not asked for, such as those
+    // with one output.
     const bool plain = onednn_ != nullptr && !AsksOneDnn(x, w);
     return avx512_ != nullptr && !plain && AreBf16(x, w) && result.dtype != DType::kF16;
   }

@@ -30,8 +30,8 @@ namespace satrap {
 enum class HalfProducts {
   kF32,         // widened like all others
   kAvx512Bf16,  // cpu_avx512_bf16.h. REQUIRES: CpuAvx512Bf16::IsSupported()
-  // By oneDNN (cpu_bf16_matrix.h). A product for which oneDNN has no fast way is made as with
-  // kAvx512Bf16 if the CPU has it, and otherwise as with kF32. REQUIRES:
+  // oneDNN multiplies (cpu_bf16_matrix.h). A product for which oneDNN has no fast way is computed
+  // as with kAvx512Bf16 if the CPU supports that, and otherwise as with kF32. REQUIRES:
   // CpuBf16Matrix::IsSupported()
   kOneDnnBf16,
 };
@@ -39,7 +39,7 @@ enum class HalfProducts {
 // otherwise kF32.
 HalfProducts FastestHalfProducts();
 
-// As NewCpuBackend (cpu_backend.h). `hooks` are for products by oneDNN.
+// Like NewCpuBackend (cpu_backend.h). `hooks` are for products by oneDNN.
 std::unique_ptr<Backend> NewCpuHalfBackend(int compute_threads,
                                            HalfProducts products = FastestHalfProducts(),
                                            OneDnnHooks hooks = {});

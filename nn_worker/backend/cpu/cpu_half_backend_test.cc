@@ -37,8 +37,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values<BackendFactory>([] { return NewCpuHalfBackend(1, HalfProducts::kF32); },
                                     [] { return NewCpuHalfBackend(3, HalfProducts::kF32); }));
 
-// Fakes the names that oneDNN reports: the first `refused` ways look like reference
-// implementations, the others like fast ones.
+// Fakes the names that oneDNN reports for its implementations: the first `refused` values of
+// OneDnnWay get the name of a reference implementation, the others that of a fast one.
 OneDnnHooks Faked(int refused) {
   OneDnnHooks hooks;
   hooks.believed_name = [refused](OneDnnWay way, const std::string&) {
@@ -151,9 +151,9 @@ TEST(CpuHalfBackendTest, AReluGradientPassesWhereTheBitsOfYAreAPositiveNumber) {
   }
 }
 
-// Shows that a product works as promised, whether plain loops or special instructions compute it.
-// The value 1 + 2^-9 is not a BF16, so a sum of 64 such values shows whether the operands were
-// rounded before they were multiplied, and whether the sum was rounded on the way.
+// Multiplies by plain loops (kF32); any other unit must give the same sums. The value 1 + 2^-9 is
+// not a BF16, so a sum of 64 such values shows whether the operands were rounded before they were
+// multiplied, and whether the sum was rounded on the way.
 TEST(CpuHalfBackendTest, MultipliesRoundedValuesAndSumsThemInF32) {
   const auto backend = NewCpuHalfBackend(1, HalfProducts::kF32);
   const auto tensor = [&](DType dtype, int64_t rows, int64_t cols, float value) {
@@ -225,7 +225,7 @@ TEST(CpuHalfBackendTest, OperationsInBlocksGiveRowsTheBitsThatTheyHaveAlone) {
   }
 }
 
-// Neighbouring segments must be written together, in blocks of samples.
+// Neighbouring segments are written together, in blocks of samples.
 TEST(CpuHalfBackendTest, GathersTheRowsOfF32Rounded) {
   constexpr int64_t kSamples = 1300, kTableRows = 50, kDim = 5;
   const auto backend = NewCpuHalfBackend(2);
@@ -335,7 +335,7 @@ TEST(CpuHalfBackendTest, ScattersTheGradientsOfAllSamples) {
       feature.weights = made(DType::kF32, 1, static_cast<int64_t>(weights.size()));
       CopyIn(backend.get(), weights, feature.weights);
     }
-    // Reads columns 1 to 3 of a row.
+    // The feature's segment is columns 1 to 3 of a row.
     feature.segments = {{1, kWidth, made(DType::kBF16, samples, max_length * kWidth)}};
     CopyIn(backend.get(), gradients, feature.segments[0].values);
     features.push_back(std::move(feature));

@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kPartValues = 16384;
 constexpr int64_t kPartRows = 128;
 
-// Widens the first `count` values of a row of `half` into the same row of `wide`.
+// Widens `count` values of `half`, from the beginning of row `row` on, into the same place of
+// `wide`. If `half` has no gaps, the values may cover several rows.
 void WidenRow(const Tensor& half, int64_t row, int64_t count, const Tensor& wide) {
   const absl::Span<float> to(FloatsOf(wide, row), count);
   if (half.dtype == DType::kF16) {

@@ -29,7 +29,8 @@ namespace satrap {
 
 bool Is16Bit(const Tensor& tensor);
 
-// The first `count` values of a row of 16-bit values.
+// `count` 16-bit values, from the beginning of row `row` on. If the tensor has no gaps, they may
+// continue in the following rows.
 absl::Span<uint16_t> HalvesOf(const Tensor& tensor, int64_t row, int64_t count);
 
 // The memory that operations work with. It grows to the needs of the largest operation. `scratch`

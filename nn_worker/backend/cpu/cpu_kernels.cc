@@ -182,8 +182,8 @@ SATRAP_VECTORIZE_FUSED void NormalizeRow(const float* __restrict x, const float*
   for (int64_t c = 0; c < cols; ++c) y[c] = (x[c] - mean[c]) * scale[c] + beta[c];
 }
 
-// This and the next function compute xhat again. Keeping it from the forward pass would take one
-// more array to write and to read.
+// This function and the next one compute xhat again. If the forward pass stored xhat, one more
+// array would have to be written and read.
 SATRAP_VECTORIZE_FUSED void GradSumsRow(const float* __restrict x, const float* __restrict mean,
                                         const float* __restrict inverse_std,
                                         const float* __restrict dy, double* __restrict sums,

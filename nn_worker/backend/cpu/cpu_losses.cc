@@ -33,7 +33,7 @@ double SoftmaxOfRow(int64_t positive, float scaled, int64_t columns, float* z) {
   return std::log(sum) + largest - score;
 }
 
-// As SoftmaxOfRow, but each column is a separate binary decision.
+// Like SoftmaxOfRow, but each column is a separate binary decision.
 double LogisticOfRow(int64_t positive, float scaled, int64_t columns, float* z) {
   double loss = -z[positive];
   for (int64_t c = 0; c < columns; ++c) {

@@ -195,8 +195,8 @@ SATRAP_VECTORIZE_FUSED void FtmlBlock(const StepControl& step, const OptimizerRu
   }
 }
 
-// One step with block.gradient * step.scale + l2 w. REQUIRES: for kinds after kAdam, block.gradient
-// is normalised and block.count <= kBlock
+// Takes one step with the gradient block.gradient * step.scale + l2 w. REQUIRES: for kinds after
+// kAdam, block.gradient is normalised and block.count <= kBlock
 void Update(const StepControl& step, const OptimizerRule& rule, float l2,
             const OptimizerArrays& block) {
   const float lr = step.learning_rate;

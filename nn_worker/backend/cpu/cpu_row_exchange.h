@@ -18,8 +18,9 @@ void GatherSamples(const FeatureExchange& feature, int64_t begin, int64_t end);
 // Adds the gradients of all samples, in order, to `gradients` (num_rows, row_values). If the
 // feature has one row per sample, assigns them instead.
 void ScatterFeature(const FeatureExchange& feature, const Tensor& gradients);
-// Whether ScatterFeature, called for these features, assigns every value of `gradients`, because
-// each segment of a row is read once. Then the caller need not clear `gradients` before.
+// Whether ScatterFeature assigns every value of `gradients` if it is called for these features, so
+// that the caller need not clear `gradients` before. It does if there is only one feature, which
+// has one row per sample and whose segments cover the whole row.
 bool AssignsEveryValue(absl::Span<const FeatureExchange> features, const Tensor& gradients);
 
 }  // namespace satrap::cpu

@@ -11,7 +11,7 @@
 
 namespace satrap::cpu {
 
-// These work on rows [begin, end). REQUIRES: x.cols is a multiple of y.cols
+// These functions work on rows [begin, end). REQUIRES: x.cols is a multiple of y.cols
 void SequencePoolRows(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y, int64_t begin,
                       int64_t end);
 void SequencePoolGradRows(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y, Tensor dy,

@@ -301,7 +301,8 @@ class DeviceBackend final : public DeviceLossBackend {
 
   const std::shared_ptr<Device> device_;
   DeviceLinear linear_;
-  // Destroyed before the others, because enqueued operations may still use a library's memory.
+  // Destroyed before the other members, because enqueued operations may still use a library's
+  // memory.
   const std::unique_ptr<DeviceTransfers> transfers_;
 };
 

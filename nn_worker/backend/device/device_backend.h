@@ -2,7 +2,7 @@
 // stream of the backend. The device may be a card or HostDevice; all code of this backend is the
 // same for both.
 //
-// F16 and BF16 may replace F32 wherever CpuHalfBackend takes them (cpu_half_backend.h): kernels
+// F16 and BF16 may replace F32 wherever CpuHalfBackend accepts them (cpu_half_backend.h): kernels
 // load them as f32, compute in f32, and round each result once, when they store it. The host
 // accesses the memory only by copies: HostView and DeviceView return null.
 //
@@ -34,7 +34,7 @@ struct DeviceBackendOptions {
 
 // Makes a backend. `products` come from NewKernelProducts, or from NewLibraryProducts with a
 // planner whose plans are for streams of the same device. INTERNAL if the device refuses a stream
-// or an event; RESOURCE_EXHAUSTED if the memory of the options cannot be allocated.
+// or an event; RESOURCE_EXHAUSTED if the memory that the options ask for cannot be allocated.
 absl::StatusOr<std::unique_ptr<Backend>> NewDeviceBackend(std::unique_ptr<Device> device,
                                                           std::unique_ptr<Products> products,
                                                           const DeviceBackendOptions& options = {});

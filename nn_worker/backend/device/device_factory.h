@@ -36,7 +36,8 @@ bool ProgramHasCards();
 absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int card);
 
 // Checks that the library that NewDeviceReduction needs is there, before the ranks wait for one
-// another. Errors are those of CheckNccl (nccl_collective.h).
+// another. Errors are those of CheckNccl (nccl_collective.h); UNIMPLEMENTED if this program's
+// kernels were compiled by the host's compiler.
 absl::Status CheckDeviceReduction();
 
 // Connects this rank's device with those of the other ranks. Errors are those of NewNcclReduction

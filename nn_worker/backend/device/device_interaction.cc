@@ -76,7 +76,7 @@ void EnqueueFmGrad(DeviceTransfers* transfers, absl::Span<const Tensor> xs, cons
   std::vector<FmGradTarget> targets;
   for (const SharedGradient& shared : ShareGradients(xs, dxs)) {
     CheckSameShape(shared.dx.tensor, s);
-    // The inputs of a target are consecutive in their list.
+    // The inputs of one target are consecutive in `inputs`.
     targets.push_back({ValuesOf(shared.dx.tensor), static_cast<int32_t>(inputs.size()),
                        static_cast<int32_t>(shared.inputs.size()), shared.dx.add ? 1 : 0});
     inputs.insert(inputs.end(), shared.inputs.begin(), shared.inputs.end());
@@ -87,8 +87,8 @@ void EnqueueFmGrad(DeviceTransfers* transfers, absl::Span<const Tensor> xs, cons
                  ConstValuesOf(s), ConstValuesOf(dy));
 }
 
-// One gradient tensor of PairDots and the products that are added to it. Several inputs may share
-// it.
+// One gradient tensor of PairDots, and the products that are added to it. Several inputs may share
+// the tensor.
 struct DotGradient {
   struct Term {
     int64_t column;    // of the vector in the gradient
@@ -131,8 +131,8 @@ std::vector<DotGradient> DotGradients(absl::Span<const PairTerm> terms,
   return gradients;
 }
 
-// Divides the columns of a gradient wherever one of its vectors begins or ends, so that all columns
-// of a piece get the same terms.
+// Divides the columns of a gradient into pieces: a new piece begins wherever a vector of the
+// gradient begins or ends. So all columns of a piece are sums of the same terms.
 void AddPieces(const DotGradient& gradient, int64_t dim, std::vector<DotGradPiece>* pieces,
                std::vector<DotFactor>* factors) {
   std::set<int64_t> cuts = {0, gradient.dx.cols};
@@ -149,7 +149,7 @@ void AddPieces(const DotGradient& gradient, int64_t dim, std::vector<DotGradPiec
       factors->push_back(factor);
     }
     const size_t count = factors->size() - first;
-    // A gradient without terms becomes 0, unless `add` is set: then it stays as it is.
+    // A piece without terms becomes 0, unless `add` is set: then it stays as it is.
     if (count == 0 && gradient.add) continue;
     pieces->push_back({ValuesOf(gradient.dx), static_cast<int32_t>(*begin),
                        static_cast<int32_t>(*end - *begin), static_cast<int32_t>(first),
@@ -188,8 +188,8 @@ void DeviceInteractionBackend::Scale(float factor, Tensor x, Tensor y, bool add)
 
 void DeviceInteractionBackend::Multiply(Tensor a, Tensor b, Tensor y, bool add) {
   CheckSameShape(a, y);
-  // b has one value for each value of y, or one for each row; or it is a single row that is used
-  // for every group of columns.
+  // b has one value for each value of y, or one for each row of y; or b is a single row that is
+  // used for every group of b.cols columns of y.
   if (b.rows != y.rows || (b.cols != 1 && b.cols != y.cols)) {
     CHECK(b.rows == 1) << "(" << b.rows << ", " << b.cols << ")";
     CheckGroups(y, b.cols);

@@ -3,8 +3,9 @@
 // (nn_worker/products/products.h). Kernels before or after the product do what the plan does not
 // include: bias and activation, the activation's gradient, the bias gradient.
 //
-//   forward           asks for bias and ReLU within the product. In 16 bits, if they are refused,
-//                     sums are written to f32 scratch memory, so that the result is rounded once
+//   forward           asks for bias and ReLU within the product. In 16 bits, if the plan has
+//                     neither, sums are written to f32 scratch memory, so that the result is
+//                     rounded once
 //   input gradient    asks for the previous layer's ReLU, if that layer's product writes the mask
 //   weight gradient   asks for the bias gradient
 //

@@ -37,7 +37,7 @@ struct NamedFactory {
 };
 
 // Backends with only our own kernels, with plans in every order, and with a library that refuses
-// one epilogue, all epilogues, or results of 16 bits.
+// one epilogue (kNone, too), every epilogue except kNone, or results of 16 bits.
 std::vector<NamedFactory> Libraries() {
   std::vector<NamedFactory> factories = {{"Kernels", [] { return NewHostDeviceBackend({}); }}};
   for (const HostDeviceOptions& options : EveryOrder()) {

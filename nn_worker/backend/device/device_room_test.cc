@@ -29,7 +29,8 @@ TEST(DeviceRoomTest, ADeviceThatIsTooSmallEndsTheRunForGood) {
             "global_batch_size, more NN workers or a smaller model");
 }
 
-// After RESOURCE_EXHAUSTED the coordinator restarts the run, because the other program may end.
+// After RESOURCE_EXHAUSTED the coordinator restarts the run, because the program that holds the
+// memory may end.
 TEST(DeviceRoomTest, WhatIsTakenByOthersMayBecomeFree) {
   const absl::Status status = CheckDeviceRoom(OneThousand(), {kCard, 2000, 999});
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);

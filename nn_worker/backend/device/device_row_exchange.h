@@ -16,7 +16,7 @@ namespace satrap {
 // Implements Backend::ReserveScatter.
 absl::Status ReserveScatterOnDevice(DeviceTransfers* transfers, int64_t num_ids);
 void GatherRowsOnDevice(DeviceTransfers* transfers, absl::Span<const FeatureExchange> features);
-// REQUIRES: no feature has exactly one row per sample (for such a feature a plain copy is enough)
+// REQUIRES: no feature has one_row_a_sample (for such a feature a plain copy is enough)
 void ScatterGradientsOnDevice(DeviceTransfers* transfers,
                               absl::Span<const FeatureExchange> features, const RowInverse& inverse,
                               const Tensor& gradients);

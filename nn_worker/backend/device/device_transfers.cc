@@ -119,8 +119,8 @@ void DeviceTransfers::AwaitZeroing(DeviceQueue queue) {
   streams_[static_cast<int>(queue)]->WaitFor(zeroed_.get());
 }
 
-// The used range of the ring extends from the begin of the first copy to the end of the last one,
-// and may wrap around.
+// The used range of the ring extends from the beginning of the first copy to the end of the last
+// one, and may wrap around.
 bool DeviceTransfers::FitsRing(int64_t bytes, int64_t* begin) const {
   *begin = 0;
   if (ring_copies_.empty()) return bytes <= ring_bytes_;
@@ -280,7 +280,8 @@ absl::Status DeviceTransfers::GrowScratch(int64_t bytes) {
   meter_->NoteScratchUse(Padded(bytes));
   if (bytes <= scratch_bytes_ && scratch_ != nullptr) return absl::OkStatus();
   const absl::Status twofold = TakeScratch(std::max(bytes, 2 * scratch_bytes_));
-  // Doubling only avoids growing again soon. If there is no room for it, try the requested size.
+  // This request does not need twice the size; doubling only saves later allocations. If there is
+  // no room for twice the size, try the requested size.
   return absl::IsResourceExhausted(twofold) ? TakeScratch(bytes) : twofold;
 }
 

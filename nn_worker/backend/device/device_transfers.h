@@ -43,8 +43,8 @@ class DeviceTransfers {
 
   // Only for the thread that uses the queue.
   DeviceStream* stream(DeviceQueue queue = DeviceQueue::kOperations) {
-    // Captured operations use only memory that earlier operations have used, so its zeroing has
-    // been waited for already.
+    // Captured operations use only memory that earlier operations have used. So this queue has
+    // already waited until that memory was zeroed.
     if (queue == DeviceQueue::kOperations && capturing_) return streams_[0].get();
     if (zeroings_.load(std::memory_order_acquire) != awaited_[static_cast<int>(queue)]) {
       AwaitZeroing(queue);

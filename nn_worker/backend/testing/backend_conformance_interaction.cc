@@ -160,7 +160,7 @@ TEST_P(InteractionConformance, PairDotsAreTheReferences) {
   }
 }
 
-// Some vectors overlap, and one tensor is passed as two inputs, as by a layer that reads an input
+// Some vectors overlap. One tensor is passed as two inputs, as happens if a layer reads an input
 // twice.
 TEST_P(InteractionConformance, GradientsOfVectorsThatOverlapAreSummed) {
   const std::vector<PairTerm> terms = {{0, 0, 1, 4}, {0, 3, 0, 5}, {1, 1, 0, 2}, {2, 0, 1, 6}};

@@ -45,8 +45,8 @@ constexpr Activation kHalfPreparedActivations[] = {Activation::kLinear, Activati
 struct LinearShape {
   int64_t n, in, out;
 };
-// The shapes include no rows; no inputs, where the result is the bias; one output, as in the last
-// layer of a tower; sizes just above those at which kernels divide rows and columns; and 429
+// Among the shapes are: zero rows; zero inputs, where the result is the bias; one output, as in the
+// last layer of a tower; sizes just above those at which kernels divide rows and columns; and 429
 // inputs, the width of a Criteo batch.
 constexpr LinearShape kPlainShapes[] = {{0, 5, 4},   {1, 1, 1},     {7, 13, 1},     {64, 16, 8},
                                         {65, 3, 17}, {300, 45, 40}, {130, 429, 33}, {5, 0, 3}};
@@ -233,8 +233,8 @@ TEST_P(BackendConformance, LinearGradIsTheReferences) {
         args.y = New(n, out, out + 5);
         backend_->Linear(args.x, args.w, Tensor(), activation, args.y);
         args.dy = Random(n, out, 4, out + 1);
-        // All outputs have other values before: dw and db must be overwritten, and dx, too, unless
-        // it is added to.
+        // All outputs hold other values before the call. The call must overwrite dw and db, and
+        // also dx unless it adds to dx.
         args.dx = {Random(n, in, 5, in + 2), add};
         args.dw = Random(in, out, 6);
         args.db = Random(1, out, 7);

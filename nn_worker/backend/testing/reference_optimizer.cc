@@ -144,8 +144,8 @@ std::vector<OptimizerRule> RulesOfEveryKind() {
     rule.lambda1 = lambda1;
     rule.lambda2 = 0.1f;
   }
-  // Adds common settings to the kinds whose plain form has separate loops, and to one other kind,
-  // whose rule reads w.
+  // Repeats some kinds with settings that are common to all kinds: the kinds whose plain form has
+  // separate loops, and one other kind, whose rule reads w.
   for (const size_t i : {size_t{0}, size_t{1}, size_t{2}, rules.size() - 1}) {
     OptimizerRule rule = rules[i];
     rule.rate_factor = 0.5f;

@@ -138,8 +138,9 @@ class CublasLtPlan final : public ProductPlan {
                                                  : absl::InternalError(text);
   }
 
-  // The status of a request that the library may refuse. For a combination of types and epilogue
-  // that it does not support, the library may also return "invalid value".
+  // Returns the status for the library's answer to a request that it may refuse. With an epilogue,
+  // "invalid value" counts as a refusal, because the library may return it for a combination of
+  // types and epilogue that it does not support.
   absl::Status Answer(cublasStatus_t status, const char* what) const {
     return AsStatus(
         status == CUBLAS_STATUS_INVALID_VALUE && spec_.epilogue != ProductEpilogue::kNone
@@ -311,8 +312,8 @@ void CublasLtPlan::Run(DeviceStream* stream, int64_t samples, const ProductBuffe
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const std::string text =
       absl::StrCat("cuBLASLt: a product of ", samples, " samples: ", lt_.StatusName(status));
-  // Prepare has checked such numbers of samples, so a refusal is a bug of ours. Any other error
-  // belongs to the card, and is reported to callers that wait for the card.
+  // Prepare has checked products of fewer samples, too (CheckAlgorithm), so a refusal is a bug of
+  // ours. Any other error belongs to the card, and is reported to callers that wait for the card.
   CHECK(status != CUBLAS_STATUS_INVALID_VALUE && status != CUBLAS_STATUS_NOT_SUPPORTED) << text;
   KeepErrorOfCard(stream, absl::InternalError(text));
 }

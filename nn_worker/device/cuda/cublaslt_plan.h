@@ -2,10 +2,10 @@
 // running it only enqueues it and allocates nothing.
 //
 // A plan uses one algorithm, chosen by the library's heuristic. Nothing is timed, so all runs and
-// ranks with the same card and library choose the same algorithm. It is used for all numbers of
-// samples, and adds in one pass (no reduction across blocks), so the same arguments give the same
-// bits. A row of a result may depend on how many rows there are, if the library's kernel treats the
-// last rows differently.
+// ranks with the same card and library choose the same algorithm. The algorithm is used for all
+// numbers of samples. It adds in one pass (no reduction across blocks), so the same arguments give
+// the same bits. A row of a result may depend on how many rows there are, if the library's kernel
+// treats the last rows differently.
 //
 // Thread-compatible: a plan runs once at a time, and a planner prepares one plan at a time.
 

@@ -69,8 +69,8 @@ __device__ inline uint64_t AtomicCas(uint64_t* p, uint64_t e, uint64_t v) {
                    static_cast<unsigned long long>(v));
 }
 
-// The conversions are written as instructions of the card, because CUDA's functions for them need a
-// header.
+// The conversions of 16-bit floats are written as instructions of the card, or as a shift, because
+// CUDA's functions for them need a header.
 __device__ inline float ToFloat(float x) { return x; }
 __device__ inline float ToFloat(double x) { return static_cast<float>(x); }
 __device__ inline float ToFloat(Half x) {

@@ -1,8 +1,8 @@
 // A BlockRunner runs the blocks of kernels in the thread that calls it, one block at a time. The
 // threads of a block are fibers: a thread runs until it waits for others (at a barrier or a
 // shuffle) or leaves the kernel, and then the next thread runs. All lanes of a warp run as far as
-// they can before the next warp begins. ExecutionOrder gives the order of the threads, with a new
-// permutation after each barrier.
+// they can before the next warp begins. ExecutionOrder gives the order of the threads; a seeded
+// order has a new permutation after each barrier.
 //
 // Fails a CHECK, with kernel, block, thread and the line in the kernel's source, when
 //   - a thread leaves the kernel while others wait at a barrier,

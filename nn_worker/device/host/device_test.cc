@@ -119,8 +119,8 @@ TEST(HostDeviceTest, AMissingEventIsFoundByOneOfTheOrders) {
   EXPECT_GT(wrong_back, 0);
 }
 
-// A wait must end with the record that was the event's last when WaitFor was called, even if a
-// later record of the same event is reached first.
+// WaitFor waits for the event's last recording at the time of the call. The wait must end with that
+// recording, even if a later recording of the same event is reached first.
 TEST(HostDeviceTest, AWaitIsForTheRecordThatWasLastWhenItBegan) {
   for (const HostDeviceOptions& options : EveryOrder()) {
     TestDevice device(options);

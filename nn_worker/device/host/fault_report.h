@@ -1,6 +1,6 @@
-// A kernel's first access to an allocation of its device faults, and the fault handler opens the
-// allocation (guarded_memory.h). Every other segmentation fault in device memory prints one message
-// and ends the process:
+// The first access of a kernel to an allocation of its device causes a fault, and the fault handler
+// then opens the allocation (guarded_memory.h). Every other segmentation fault in device memory
+// prints one message and ends the process:
 //
 //   CHECK failed: kernels_stay_within_device_memory at FILE:LINE kernel Fill, block (0, 0, 0),
 //   thread (31, 0, 0) wrote 0 bytes past the end of an allocation of 128 bytes

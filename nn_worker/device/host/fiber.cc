@@ -51,8 +51,8 @@ namespace {
 // The size of the guard pages below each stack. It is larger than the largest frame of a function,
 // because a larger frame could reach beyond the guard without touching it.
 constexpr size_t kGuardBytes = 64 * 1024;
-// Kernels need little of this. Composing the message of a failed check, and a sanitizer's frames,
-// need most of it. Pages that are never touched cost nothing.
+// Kernels need little of this stack. Most of it is for composing the message of a failed check, and
+// for a sanitizer's frames. Pages that are never touched cost nothing.
 constexpr size_t kStackBytes = 128 * 1024;
 
 }  // namespace

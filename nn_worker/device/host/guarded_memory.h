@@ -47,8 +47,8 @@ class GuardedMemory {
   void CloseAll();
   // Whether [p, p + bytes) is within one allocation.
   bool Holds(const void* p, int64_t bytes) const;
-  // Describes the damage of a write beyond an open allocation; "" if there is none. Closed
-  // allocations cannot have been written to.
+  // Describes what a write in front of or behind an open allocation has changed; "" if there was
+  // none. Closed allocations cannot have been written to.
   std::string FindOverrun() const;
   // Describes the position of an address relative to the allocations.
   std::string Describe(const void* p) const;

@@ -33,9 +33,10 @@ constexpr uint32_t kMaxGridY = 65535;  // and z
 constexpr uint32_t kMaxBlockZ = 64;
 constexpr std::align_val_t kPinnedAlignment{64};
 
-// A point in a stream. Each record of an event makes a new point. Otherwise a waiter for an earlier
-// record could be released by a later record, which may be reached first on another stream. Points
-// are shared, because an event may be destroyed before the operations that use it run.
+// A point in a stream. An event gets a new point each time that it is recorded. If it kept its
+// point, a wait for an earlier recording could be ended by a later recording, which may be reached
+// first on another stream. Points are shared, because an event may be destroyed before the
+// operations that use it run.
 struct Point {
   bool reached = false;
 };

@@ -5,7 +5,7 @@
 // stream is destroyed, or too many operations are enqueued. Operations then run in the caller's
 // thread, in an order of streams that ExecutionOrder decides, and device memory is accessible only
 // while they run. So the host never sees a result that it has not waited for, and code that relies
-// on an order of streams which it does not enforce gives wrong results.
+// on an order of streams which it does not enforce gives a wrong result in some of the orders.
 //
 // REQUIRES: pinned pointers are in memory from AllocatePinned; memory is freed only when nothing is
 // enqueued. Otherwise a CHECK fails, as for the faults that block_runner.h and guarded_memory.h

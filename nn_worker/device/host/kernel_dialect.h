@@ -20,7 +20,8 @@
 #define SATRAP_KERNEL
 #define SATRAP_DEVICE
 
-// The arrays of a kernel are distinguished by the address of the site.
+// Each SHARED_ARRAY in the source of a kernel has a variable of its own, NAME_site. The address of
+// this variable says which array is meant.
 #define SHARED_ARRAY(T, name, dims)                                             \
   static const char name##_site = 0;                                            \
   using name##_array = T dims;                                                  \

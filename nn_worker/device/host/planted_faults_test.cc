@@ -37,8 +37,8 @@ SATRAP_KERNEL void UnderrunKernel(float* y) { y[-static_cast<int64_t>(ThreadInde
 SATRAP_KERNEL void ReadKernel(float* y, int64_t at) { y[0] = y[at]; }
 
 TEST(PlantedFaultDeathTest, OverrunOfDeviceMemory) {
-  // This writes into the page after the allocation, which is closed to all accesses. The message
-  // names the thread.
+  // This writes into the page after the allocation. That page is closed to all accesses. The
+  // message names the thread.
   EXPECT_DEATH(RunKernel<OverrunKernel>({2}, {16}, 16, 17),
                "kernels_stay_within_device_memory .*kernel OverrunKernel, block \\(1, 0, 0\\), "
                "thread \\(0, 0, 0\\) wrote 0 bytes past the end of an allocation of 64 bytes");

@@ -48,8 +48,8 @@ void InvertDeviations(DeviceStream* stream, const float* variance, int64_t cols,
 // grad_sums: [2 cols] = [sum dy | sum dy xhat], xhat = (x - mean) * inverse_std.
 void SumBatchNormGrad(DeviceStream* stream, ConstValues x, const BatchNormStats& stats,
                       ConstValues dy, double* partials, double* grad_sums);
-// dx = gamma inverse_std (dy - (sum dy + xhat sum dy xhat) / n), n from `sums`; with `add`, this is
-// added to dx.
+// dx = gamma inverse_std (dy - (sum dy + xhat sum dy xhat) / n), where n is taken from `sums`; with
+// `add`, this is added to dx.
 //   means: [2 cols], overwritten
 void NormalizeGrad(DeviceStream* stream, ConstValues x, const BatchNormStats& stats,
                    const float* gamma, ConstValues dy, const double* sums, const double* grad_sums,

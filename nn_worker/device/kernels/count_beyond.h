@@ -1,4 +1,4 @@
-// Counts values whose magnitude is above a limit.
+// Counts values whose magnitude is above a limit, or that are NaN.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_COUNT_BEYOND_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_COUNT_BEYOND_H_

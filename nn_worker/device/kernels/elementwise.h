@@ -1,5 +1,6 @@
 // Divides the elements of matrices among the threads of a kernel. A thread handles groups of N
-// neighbouring elements of a row, and loads or stores each group in one access. For kernel sources.
+// neighbouring elements of a row, and loads or stores each group in one access where the rows are
+// aligned. For kernel sources.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_
@@ -91,8 +92,8 @@ bool RowsAligned(const Matrix<T>& m, int64_t bytes) {
          (m.rows <= 1 || m.stride * static_cast<int64_t>(sizeof(T)) % bytes == 0);
 }
 
-// The same elements as one row, if there are no gaps. Then no group is cut short at the end of a
-// row.
+// Returns the elements of `m` as a single row if `m` has no gaps, and otherwise `m` itself. In the
+// single row no group is cut short where a row of `m` ends.
 template <typename T>
 Matrix<T> Flattened(const Matrix<T>& m) {
   if (m.stride != m.cols) return m;

@@ -175,7 +175,7 @@ Result LoseClasses(TestDevice* device, const std::vector<float>& logits,
   return {device->Get(sums, 2), device->Get(gradients, n * classes)};
 }
 
-// Tests one class, fewer classes than a warp has lanes, and more.
+// Tests one class, fewer classes than a warp has lanes, and more classes than that.
 TEST_P(KernelTest, ClassesAreThoseOfALoop) {
   for (const int64_t classes : {1, 3, 10, 200}) {
     const int64_t n = 1100;

@@ -39,8 +39,9 @@ SATRAP_DEVICE void LoadTile(const Factor& m, int64_t rows, int64_t first, int64_
   }
 }
 
-// Computes a tile of c. With `partials`, k is split into pieces, and the sum over each piece is
-// stored instead, the sums of one piece after those of another.
+// Computes a tile of c. With `partials`, k is split into pieces. The sums over each piece are then
+// stored in `partials` instead of c: first all sums of the first piece, then all of the second, and
+// so on.
 template <typename T>
 SATRAP_KERNEL void ProductKernel(MatrixProduct product, int64_t piece_terms, float* partials) {
   // The rows have one unused value, so that the threads which load them use different banks.

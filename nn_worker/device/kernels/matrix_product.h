@@ -45,7 +45,7 @@ inline int64_t ProductPartials(int64_t rows, int64_t cols, int64_t k) {
   return k <= kProductPiece ? 0 : (k + kProductPiece - 1) / kProductPiece * rows * cols;
 }
 
-// c = activation(a b + bias); with `add`, this is added to c.
+// c = activation(a b + bias) or, with `add`, c += activation(a b + bias).
 void Multiply(DeviceStream* stream, const MatrixProduct& product);
 // As Multiply, but with k divided into pieces, so that the whole card is used even if c is small
 // and k is large. REQUIRES: no bias, activation or add; c is f32, without gaps

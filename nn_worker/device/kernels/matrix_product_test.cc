@@ -28,7 +28,7 @@ double ElementOf(const std::vector<float>& m, bool transposed, int64_t stride, i
   return transposed ? m[j * stride + i] : m[i * stride + j];
 }
 
-// The product a b of random factors, each stored transposed or not, with gaps between rows.
+// The product of two random factors a and b, each stored transposed or not, with gaps between rows.
 Result Product(TestDevice* device, const Shape& shape, bool transpose_a, bool transpose_b,
                bool in_pieces) {
   const auto [rows, cols, k] = shape;

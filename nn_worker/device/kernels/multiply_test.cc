@@ -99,7 +99,7 @@ TEST_P(KernelTest, TheMatrixOfARowIsTransposed) {
   }
 }
 
-// 1 + 2^-7 squared is 1 + 2^-6 + 2^-14: the product of two BF16 is rounded once.
+// (1 + 2^-7)^2 is 1 + 2^-6 + 2^-14: the product of two BF16 is rounded once.
 TEST_P(KernelTest, SixteenBitValuesMayBeMixed) {
   const float factor = 1 + 0x1p-7f;
   const Matrix<Bf16> a = MatrixOf(device_.Put(std::vector<Bf16>(6, FromFloat<Bf16>(factor))), 1, 6);

@@ -39,7 +39,8 @@ State RandomState(const OptimizerRule& rule, int64_t count) {
   return state;
 }
 
-// The state after `steps` steps. The first `skip` and the last `skip` values are left out.
+// The state after `steps` steps over all values except the first `skip` and the last `skip`, which
+// the steps leave as they are.
 State After(const HostDeviceOptions& options, const OptimizerRule& rule, const State& before,
             const StepControl& control, int steps, int64_t skip = 0) {
   // Each run uses a new device, because waits take longer when more memory was allocated on a
@@ -118,7 +119,7 @@ TEST_P(KernelTest, AStepOverMoreValuesThanAGridReachesAllOfThem) {
   EXPECT_EQ(device_.Get(copy, count), want);
 }
 
-// In a network a state array begins where the previous array ends, aligned or not.
+// The arrays of a network are aligned, but those of other callers may begin anywhere.
 TEST_P(KernelTest, ArraysMayBeginAnywhere) {
   for (const OptimizerRule& rule : reference::RulesOfEveryKind()) {
     const State before = RandomState(rule, 1001);

@@ -2,9 +2,9 @@
 //
 //   y[i, t] = sum over d of xs[a_t][i, a_column_t + d] * xs[b_t][i, b_column_t + d]
 //
-// The sum is in f32 in the order of d. The gradient of a vector is the sum over its terms, in their
-// order, of dy[i, t] times the other vector; it is summed in f32 and rounded once. So the bits of a
-// row depend only on its values.
+// The sum is in f32 in the order of d. A vector may be in several pairs t. Its gradient is the sum,
+// over these t in their order, of dy[i, t] times the other vector of pair t; it is summed in f32
+// and rounded once. So the bits of a row depend only on its values.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_PAIR_DOTS_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_PAIR_DOTS_H_
@@ -16,8 +16,8 @@
 
 namespace satrap {
 
-// One product: the numbers of two inputs, and the columns at which the two vectors begin. Lists of
-// terms are in device memory.
+// A term is one dot product: the numbers of two inputs, and the columns at which the two vectors
+// begin. Lists of terms are in device memory.
 struct DotTerm {
   int32_t a, a_column;
   int32_t b, b_column;
@@ -28,8 +28,8 @@ struct DotTerm {
 void PairDots(DeviceStream* stream, const ConstValues* inputs, const DotTerm* terms, int64_t dim,
               Values y);
 
-// Columns [column, column + width) of a gradient, to all of which the same terms are added: one for
-// each of the factors [first, first + count) of a list. Pieces of one launch must not overlap.
+// Columns [column, column + width) of a gradient. The factors [first, first + count) of a list
+// apply to all of these columns: each adds one product. Pieces of one launch must not overlap.
 struct DotGradPiece {
   Values dx;
   int32_t column, width;

@@ -33,7 +33,7 @@ void RowSumGrad(DeviceStream* stream, ConstValues dy, const RowSumTarget* target
 
 // s = sum_f x_f; y[i, 0] = 1/2 sum_d (s_d^2 - sum_f x_fd^2).   s and all inputs: (rows, d)
 void Fm(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values s, Values y);
-// As Fm, without the sum over d.   s, y: (rows, d)
+// Like Fm, but without the sum over d.   s, y: (rows, d)
 void BiInteraction(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values s,
                    Values y);
 

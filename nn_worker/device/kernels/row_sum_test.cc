@@ -80,8 +80,8 @@ TEST_P(KernelTest, FmAndBiInteractionAreThoseOfALoop) {
   }
 }
 
-// Two inputs share the second target, and their gradient is added to its old values. At first dy
-// has one value per row, then one for each value.
+// Two inputs share the second target, and their gradient is added to its old values. In the first
+// run dy has one value per row; in the second, one for each value of the row.
 TEST_P(KernelTest, GradientsThatInputsShareAreSummed) {
   const Inputs inputs = RandomInputs(&device_);
   const auto s = RandomValues(kRows * kCols, 10), before = RandomValues(kRows * kCols, 11);

@@ -14,7 +14,8 @@ namespace satrap {
 // REQUIRES: d > 0
 void PoolSequences(DeviceStream* stream, SequencePooling pooling, ConstValues x,
                    ConstValues lengths, Values y);
-// dx, where y = SequencePool(x); with `add`, this is added to dx.
+// Computes the gradient of x, where y = SequencePool(x). Assigns it to dx or, with `add`, adds it
+// to dx.
 void PoolSequencesGrad(DeviceStream* stream, SequencePooling pooling, ConstValues x,
                        ConstValues lengths, ConstValues y, ConstValues dy, Values dx, bool add);
 

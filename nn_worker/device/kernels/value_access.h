@@ -88,7 +88,7 @@ SATRAP_DEVICE inline void PutGroup(const Values& y, int64_t row, int64_t col, co
   PutGroup(y, row, col, group, y.cols - col, add);
 }
 
-// The same elements as one row, if there are no gaps.
+// Returns the elements of `x` as a single row if `x` has no gaps, and otherwise `x` itself.
 inline ConstValues Flattened(const ConstValues& x) {
   if (x.stride != x.cols) return x;
   return {x.data, 1, x.rows * x.cols, x.rows * x.cols, x.type};

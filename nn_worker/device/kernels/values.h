@@ -97,8 +97,9 @@ struct ConstValues {
         aligned(v.aligned) {}
 };
 
-// The same view, for groups that also begin at multiples of `step` values of a row, not only at
-// multiples of 4. If `step` is not a multiple of 4, the view no longer counts as aligned.
+// Returns the view for groups that begin at multiples of `step` values of a row as well as at
+// multiples of 4. If `step` is not a multiple of 4, the returned view does not count as aligned;
+// otherwise it is the same view.
 template <typename View>
 View WithGroupsAt(View view, int64_t step) {
   if (step % 4 != 0) view.aligned = 0;

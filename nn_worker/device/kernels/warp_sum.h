@@ -18,7 +18,7 @@ SATRAP_DEVICE T WarpSum(T value, int lanes = kWarpSize) {
   return value;
 }
 
-// As WarpSum, but returns the largest value. NaNs are ignored if there are numbers.
+// Like WarpSum, but returns the largest value. NaNs are ignored if there are numbers.
 SATRAP_DEVICE inline float WarpMax(float value, int lanes) {
   for (int bits = lanes / 2; bits > 0; bits /= 2) {
     value = Max(value, ShuffleXor(kFullMask, value, bits));

@@ -21,7 +21,8 @@ std::vector<std::vector<int>> Reads(const Graph& graph) {
   return reads;
 }
 
-// Whether there is a chain of reads from `late` back to `early`, so that `late` must come after it.
+// Whether there is a chain of reads from `late` back to `early`, so that `late` must come after
+// `early`.
 bool ComesAfter(const std::vector<std::vector<int>>& reads, int late, int early) {
   std::vector<bool> seen(reads.size(), false);
   std::vector<int> stack = {late};

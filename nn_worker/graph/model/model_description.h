@@ -15,18 +15,20 @@ namespace satrap {
 
 // Trainable values of the layers; rows of tables are not among them.
 int64_t DenseParameters(const Graph& graph);
-// The number of multiplications and additions in the matrix products of one sample's forward pass.
+// The number of multiplications and additions of the products in one sample's forward pass: the sum
+// of Layer::ForwardFlops over all layers.
 int64_t ForwardFlops(const Graph& graph);
 
 // One line a layer, in the order of Forward: name, kind, shapes of the outputs, parameters,
 // operations, and the tensors that the layer reads. Ends with a newline.
 std::string LayerTable(const Graph& graph);
 
-// The graph as an indented tree: the output first, and below each layer the layers that it reads. A
-// layer that was shown before appears by name only. Ends with a newline.
+// The graph as an indented tree: the output first, and below each layer the layers and graph inputs
+// that it reads. A layer that was shown before has one line, marked "(above)", without what it
+// reads. Ends with a newline.
 std::string DrawAsText(const Graph& graph);
 
-// The graph in the DOT language of Graphviz, data flowing down.
+// The graph in the DOT language of Graphviz, drawn so that data flow downwards.
 std::string DrawAsDot(const Graph& graph);
 
 }  // namespace satrap

@@ -1,5 +1,5 @@
-// Reduces a model to the layers that some of its values need. This serves predictions that are
-// vectors, and models whose heads can only be computed in training.
+// Reduces a model to the layers that are needed to compute some of its values. This serves
+// predictions that are vectors, and models whose heads can only be computed in training.
 //
 // Thread-safe: functions of their arguments.
 

@@ -44,9 +44,9 @@ class TaskLosses {
   // Copies what the next Compute needs besides the network's outputs. `targets` has an element for
   // each task; all have `samples` samples and the same weights.
   void Set(absl::Span<const LossTargets> targets, int64_t samples);
-  // Enqueues the loss of each task, and its gradient with respect to the task's output.
-  // control: that of the step, which holds the gradient scale.
-  // outputs[t], gradients[t]: (samples, outputs of task t). REQUIRES: Set, with as many samples
+  // Enqueues the loss of each task, and its gradient with respect to the task's output. `control`
+  // is the control of the step, which holds the gradient scale. outputs[t] and gradients[t] are
+  // (samples, outputs of task t). REQUIRES: Set was called with as many samples
   void Compute(Tensor control, absl::Span<const Tensor> outputs,
                absl::Span<const Tensor> gradients);
   // Appends values to `key`. If the values are equal after two calls of Set, Compute enqueues the
@@ -67,8 +67,8 @@ class TaskLosses {
     Tensor log_q, positive_log_q;
   };
 
-  // Views of Memory: the tensors that one task's operation reads. Those that it does not read are
-  // empty.
+  // Views of Memory: the tensors that one task's operation reads. A tensor that the operation does
+  // not read is empty.
   struct Given {
     Tensor labels, weights, mask, pairs;
     Tensor items, positives, log_q, positive_log_q;

@@ -2,8 +2,8 @@
 // of the parameters.
 //
 // Layers read the parameters where they lie. For an evaluation with the means, the means are copied
-// there, and the trained values are kept elsewhere until it ends. This costs two more buffers of
-// the size of the parameters.
+// there, and the trained values are kept elsewhere until the evaluation ends. This costs two more
+// buffers of the size of the parameters.
 //
 // Thread-compatible.
 

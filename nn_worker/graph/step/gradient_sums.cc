@@ -90,7 +90,7 @@ class SumsOfOneRank final : public GradientSums {
   Collective* const collective_;
 };
 
-// Adds up from device to device, while operations may run.
+// Adds up directly between devices, while operations may run.
 class SumsOnDevice final : public GradientSums {
  public:
   SumsOnDevice(DeviceMemory* memory, Collective* collective, DeviceReduction* reduction,

@@ -28,7 +28,7 @@ namespace satrap {
 class GradientSums {
  public:
   // Ends a sum in progress: waits for the end of the sum if a collective makes it, and aborts the
-  // sum if a DeviceReduction makes it.
+  // DeviceReduction if that makes it.
   virtual ~GradientSums() = default;
 
   // Begins to add up the gradients, in place, once the operations enqueued so far have run. Until

@@ -139,7 +139,7 @@ class StuckMemory final : public FakeDeviceMemory {
   }
 };
 
-// A sum that never ends. Poll returns `error` from its call number `polls_until_error` on.
+// A sum that never ends. From the call number `polls_until_error` on, Poll returns `error`.
 class StuckReduction final : public DeviceReduction {
  public:
   absl::Status AllReduceSum(DeviceStream*, float*, int64_t) override { return absl::OkStatus(); }

@@ -1,11 +1,11 @@
 // The loss scale of a job that computes in F16 (LossScaleConfig in proto/job.proto), and what the
 // network makes of it.
 //
-// Users set the scale S of the mean loss, as the field says. The gradients of a network are sums
-// over samples, about B times as large for a global batch of B samples. So they are multiplied by S
-// / 2^round(log2 B) instead. This is a power of two, so nothing is rounded, and for any B the
-// result is S times the gradients of the mean, within a factor of sqrt(2). A factor of S would make
-// a batch of some thousand samples overflow F16 at once.
+// The scale S that users set is meant for the mean loss. The gradients of a network are sums over
+// samples, so for a global batch of B samples they are about B times as large as those of the mean
+// loss. So they are multiplied by S / 2^round(log2 B) instead. This is a power of two, so nothing
+// is rounded, and for any B the result is S times the gradients of the mean, within a factor of
+// sqrt(2). A factor of S would make a batch of some thousand samples overflow F16 at once.
 //
 // Thread-safe: functions of their arguments.
 
@@ -37,7 +37,7 @@ inline constexpr double kMostLossScale = 16777216;
 // is always 1 unless the precision is F16. REQUIRES: `job` is validated
 GradientScale GradientScaleOf(const JobConfig& job, const RunPosition& position);
 
-// S and the count of finite steps, for the position of a cut.
+// The scale S and the count of finite steps, for the position of a cut.
 LossScaleState LossScaleStateOf(const GradientScale& scale, int64_t global_batch_size);
 
 }  // namespace satrap

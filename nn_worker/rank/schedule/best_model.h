@@ -44,8 +44,8 @@ class BestModel {
   int without_best() const { return without_best_; }
 
  private:
-  // The metric's value, negated if a lower value is better: so higher is better. NaN if `values`
-  // lacks the metric.
+  // The metric's value, negated if a lower value is better, so that a higher result is always
+  // better. NaN if `values` lacks the metric.
   double GoodnessOf(const MetricValues& values) const {
     const double value = ValueOf(metric_, values);
     return IsHigherBetter(metric_) ? value : -value;

@@ -5,9 +5,9 @@
 namespace satrap {
 namespace {
 
-// From the beginning of a cut to the beginning of the next one, at least this many times the cut's
-// writing time must pass. So writing takes at most a quarter of the time, however large the tables
-// are.
+// If the clock decides when a cut begins, the time since the beginning of the previous cut is at
+// least this many times the time that writing the previous cut took. So writing takes at most a
+// quarter of the time, however large the tables are.
 constexpr double kWritingTimesBetweenCuts = 4;
 
 }  // namespace

@@ -30,14 +30,15 @@ class OrderedSchedule {
 
   // The beginning of an epoch. REQUIRES: lanes >= 1
   explicit OrderedSchedule(int lanes);
-  // Continues from the lanes of `position`, or begins an epoch if it has none. REQUIRES: `position`
+  // Continues from the lanes of `position`; if it has none, begins an epoch. REQUIRES: `position`
   // has no lanes, or it has `lanes` lanes and a lane_turn below `lanes`
   OrderedSchedule(int lanes, const RunPosition& position);
 
   // The batch whose turn it is; nothing at the end of the epoch.
   absl::optional<Batch> Next() const;
 
-  // Takes the batch Next(). `last_of_lane` comes with the batch. REQUIRES: not at the end
+  // Takes the batch that Next() returns. `last_of_lane` comes with the batch. REQUIRES: not at the
+  // end
   void Take(bool last_of_lane);
 
   // Sets the lanes and whose turn it is.

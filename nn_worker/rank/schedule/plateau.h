@@ -5,7 +5,7 @@
 //     to 0.
 //   - Any other validation, including NaN, adds 1 to the count. At `patience` the factor is
 //     multiplied by `factor`, down to min_factor, and the count is set to 0.
-//   - At min_factor nothing happens any more.
+//   - A factor that has reached min_factor is not lowered any more.
 //
 // A pure function of its initial state and the values offered, so all ranks have the same factor,
 // and a run that continues from a cut has the same factor as one that was never interrupted.

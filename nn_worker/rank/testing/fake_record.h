@@ -69,8 +69,8 @@ struct FakeRecord {
   std::vector<std::string> acks;
   std::vector<double> ended_steps;  // the `squares` of every EndStep
   std::vector<double> norms;        // that rank 0 reported
-  // Each cut as "STEP" with "best", "last", "wished" and "leave" if its plan says so, and
-  // "abandoned" if it was; each restore as "restored NAME".
+  // Each cut as "STEP", followed by those of "best", "last", "wished" and "leave" that its plan
+  // has, and by "abandoned" if it was abandoned; each restore as "restored NAME".
   std::vector<std::string> saved;
   std::vector<FakeCut> cuts;
   std::vector<double> pauses;       // of rank 0

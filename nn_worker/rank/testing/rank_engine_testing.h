@@ -25,7 +25,7 @@ inline RankOptions Hybrid(int num_ranks, int max_staleness = 2) {
   return options;
 }
 
-// As Hybrid, but in sync mode.
+// Like Hybrid, but in sync mode.
 inline RankOptions Sync(int num_ranks, int lanes) {
   RankOptions options = Hybrid(num_ranks, 1);
   options.ordered = true;

@@ -1,6 +1,6 @@
-// The largest part that memory is set aside for at the start, in the form in which a rank receives
-// it: the answer to a NextBatch with as many samples, ids and rows as a part of the job can be
-// expected to have. The part is for training if the job trains, and otherwise for scoring.
+// The largest part for which memory is set aside at the start, in the form in which a rank receives
+// it: as the answer to a NextBatch. It has as many samples, ids and rows as a part of the job can
+// be expected to have. The part is for training if the job trains, and otherwise for scoring.
 //
 //   samples  those of the largest part (MaxSamplesOfPart), or as many as are asked for
 //   ids      one per sample; for a feature with several ids, max_length if it is a sequence and
@@ -27,8 +27,9 @@ namespace satrap {
 // `allocator` is that of the payload; may be null. REQUIRES: a validated job, and its layout
 PartInput LargestPart(const JobConfig& job, const PartLayout& layout,
                       std::shared_ptr<BufferAllocator> allocator);
-// The part with the most ids and rows among those with `part_samples` samples. Its payload has at
-// most `largest_bytes` bytes.
+// The part with the most ids and rows among those with `part_samples` samples. It has only as many
+// rows as its payload of `largest_bytes` bytes has room for, but at least one row of each table
+// that sends rows.
 PartInput LargestPartOf(int64_t part_samples, const JobConfig& job, const PartLayout& layout,
                         std::shared_ptr<BufferAllocator> allocator,
                         int64_t largest_bytes = rpc::kLargestMessageBytes);

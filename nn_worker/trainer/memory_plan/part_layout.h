@@ -53,7 +53,8 @@ struct PartLayout {
   size_t main_task = 0;  // the one that evaluation.task names
 };
 
-// The most samples of a part: a global batch is cut into parts that differ by one sample at most.
+// The most samples of a part: a global batch is divided into parts that differ by one sample at
+// most.
 int64_t MaxSamplesOfPart(const JobConfig& job);
 // The fewest samples of a part that belongs to a batch of global_batch_size samples.
 int64_t MinSamplesOfFullPart(const JobConfig& job);

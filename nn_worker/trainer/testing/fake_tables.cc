@@ -32,8 +32,8 @@ class Sections {
     });
   }
   Buffer Take() {
-    // Offsets are known only now, and the headers that hold the sections have not moved: protobuf
-    // keeps repeated messages where they are.
+    // The offsets are known only now. The headers that hold the sections are still where they were,
+    // because protobuf does not move the elements of repeated message fields.
     builder_.Allocate();
     for (auto& fill : fills_) fill();
     return builder_.Take();
@@ -132,8 +132,8 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
     FeatureRows* rows = input.header.add_features();
     const size_t row_values = layout_.tables[feature.table].row_values;
     if (feature.pooled_at_worker) {
-      // There is a row for each id, also if an id comes twice, because the rows of a pooled feature
-      // are not sent.
+      // There is a row for each id, even for an id that comes twice, because the rows of a pooled
+      // feature are not sent.
       std::vector<float> values;
       std::vector<uint32_t> identity;
       for (uint64_t id : jagged.ids) {

@@ -297,7 +297,7 @@ std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uin
     return order;
   }
   for (int from = 0; from < rows; from += shape.shuffle_rows) {
-    // The last block of a split may be shorter, and is permuted by itself.
+    // The last block of a split may be shorter. Each block is permuted separately.
     const int block_rows = std::min(rows - from, shape.shuffle_rows);
     for (const uint32_t row : formats::ShuffledRows(shape.seed, epoch, static_cast<uint32_t>(split),
                                                     from / shape.shuffle_rows, block_rows)) {
@@ -308,8 +308,9 @@ std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uin
 }
 
 MetricValues DrawMetrics(const WorldShape& shape, uint64_t merge, uint64_t samples) {
-  // The metrics are drawn by `merge` and do not depend on what was scored. A validation that is
-  // repeated after a restart gets the same values again, so the judgement must be the same, too.
+  // The metrics are drawn from the number `merge` and do not depend on what was scored. A
+  // validation that is repeated after a restart gets the same values again, so the judgement must
+  // be the same, too.
   const uint64_t auc = RandomBits(shape.seed, merge, 79) % 6;
   const uint64_t logloss = RandomBits(shape.seed, merge, 80) % 6;
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -363,8 +364,8 @@ JobConfig MakeJob(const WorldShape& shape) {
   checkpoint->set_every_steps(static_cast<int64_t>(RandomBits(shape.seed, 84) % 5));
   checkpoint->set_every_seconds(RandomBits(shape.seed, 86) % 4 == 0 ? 0.02 : 0);
   checkpoint->set_keep(1 + static_cast<int>(RandomBits(shape.seed, 87) % 2));
-  // The limit is so small that a cut is abandoned as soon as rows change. After two such cuts the
-  // next one makes Updates wait.
+  // In some jobs the memory for copies of rows is so small that a cut is abandoned as soon as rows
+  // change. After two such cuts the next one makes Updates wait.
   if (RandomBits(shape.seed, 88) % 8 == 0) checkpoint->set_copy_bytes(64);
   AddTables(shape, &job);
   AddData(shape, &job);

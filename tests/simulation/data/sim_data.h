@@ -50,13 +50,13 @@ struct WorldShape {
   double l2 = 0;
   double gradient_clip_norm = 0;
   double weight_bound = 0;
-  // Table "rows": semantics GLOBAL (ordered worlds only); l2 of mode DENSE (only with GLOBAL).
+  // Whether table "rows" is GLOBAL (ordered worlds only), and has l2 of mode DENSE (GLOBAL only).
   bool global = false;
   bool dense_l2 = false;
   bool frozen = false;
   int candidates = 0;         // of a part, of feature "single"; 0: none
   double step_clip_norm = 0;  // JobConfig.gradient_clip_norm; 0: none
-  // The largest frame of a hot call, so that messages are split into chunks; 0: no limit.
+  // The largest frame of a hot call; larger messages are split into chunks. 0: no limit.
   int64_t max_message_bytes = 0;
 
   // Draws a world, including `ordered`.
@@ -101,10 +101,10 @@ std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uin
 // that ties and NaN are frequent. `samples` is the number of samples scored.
 MetricValues DrawMetrics(const WorldShape& shape, uint64_t merge, uint64_t samples);
 
-// The job of a world, without its files. Tables: 0 "counters", one segment of 2 x kMaxRanks values,
-// all zero at first; 1 "rows", segments of 2 and 1 values. Features, in this order: "counter" (one
-// id, always 0), "single" and "several" (of table "rows"). Counters have SGD with learning rate 1,
-// and no normalisation if steps are clipped. The settings of rows are those of the shape.
+// The job of a world, without files. Table 0, "counters", has one segment of 2 x kMaxRanks values,
+// all zero at first. Table 1, "rows", has segments of 2 and 1 values. Features, in order: "counter"
+// (one id, always 0), "single", "several" (both of table "rows"). Counters have SGD with learning
+// rate 1, and no normalisation if steps are clipped. The settings of rows are those of the shape.
 JobConfig MakeJob(const WorldShape& shape);
 
 inline constexpr int kMaxRanks = 3;  // of any world; a world's lives may have different numbers
@@ -133,8 +133,8 @@ uint64_t SeveralKey(uint64_t id);
 uint64_t CounterKey();
 
 // The gradient of one sample's pooled vector of a feature: weight * (a small integer + pull *
-// pooled). With small integers and powers of two, sums do not depend on their order while values
-// stay small.
+// pooled). The factors are small integers and powers of two. So, while values stay small, sums do
+// not depend on the order of their terms.
 float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled);
 // A sample's gradient for candidate number `candidate` of the part. `value` is what the candidate's
 // row has. The sample also has the gradients of its two features.

@@ -93,8 +93,8 @@ std::vector<uint64_t> UniformCandidates(uint64_t seed, const DrawnPart& of, int 
   if (of.part.has_value()) counter = Mix(counter ^ *of.part);
   std::vector<uint64_t> drawn;
   for (int draw = 0; draw < count; ++draw) {
-    // floor(bits * classes / 2^64), computed from halves of 32 bits. There are few classes, so no
-    // product of a half overflows.
+    // floor(bits * classes / 2^64), computed from halves of 32 bits. There are few classes, so the
+    // product of a half and `classes` does not overflow.
     const uint64_t bits = CounterBits(of_candidates, counter, draw);
     const uint64_t low = (bits & 0xffffffff) * classes;
     drawn.push_back(((bits >> 32) * classes + (low >> 32)) >> 32);

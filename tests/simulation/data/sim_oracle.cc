@@ -12,7 +12,7 @@ double ValueOf(const OracleResult& result, uint64_t key, int d) {
   return row == result.rows.end() ? kInitialRowValue : row->second.values[d];
 }
 
-// Larger is better, whichever the metric.
+// The larger the result, the better the model, whatever the metric is.
 double ValueOf(const WorldShape& shape, const MetricValues& values) {
   return shape.metric == AUC ? values.auc() : -values.logloss();
 }

@@ -29,8 +29,8 @@ std::vector<float> CopyWire(const Buffer& payload, const Section& section, WireD
   return values;
 }
 
-// The index of the TableRows, among those of the part, that a feature's row indices refer to:
-// counters come first, as in the job.
+// The index, among the part's TableRows, of the one that a feature's row indices refer to. Table
+// "counters" comes first, as in the job.
 int TableRowsOf(int feature) { return feature == kCounter ? 0 : 1; }
 
 // The ids of the samples that the part's provenance names, in order.

@@ -1,7 +1,7 @@
 // Steps one row of table "rows" in double precision, one value after another, by the formulas of
-// proto/table.proto, for each segment: division by the step's weight, L2 of mode TOUCHED or DENSE,
-// clipping, optimizer, weight bound. StepTable steps all rows of a step, whose gradients may be
-// clipped together. Shares no code with embedding_ps.
+// proto/table.proto. For each segment a step consists of division by the step's weight, L2 of mode
+// TOUCHED or DENSE, clipping, the optimizer and the weight bound. StepTable steps all rows of a
+// step, whose gradients may be clipped together. Shares no code with embedding_ps.
 //
 // Not thread-safe.
 

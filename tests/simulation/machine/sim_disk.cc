@@ -451,7 +451,8 @@ std::string SimDisk::Torn(const Node& file) {
 
 void SimDisk::LosePower() {
   ++power_losses_;
-  // Now and then all of the changes that were not synced are lost, and now and then none of them.
+  // Now and then all changes of folders that were not synced are lost, and now and then none of
+  // them. What a file loses is drawn separately (Torn).
   const double chances[] = {0, 0.1, 0.5, 0.9, 1};
   LosePowerBelow(root_.get(), chances[random_.Below(5)]);
 }

@@ -1,8 +1,8 @@
 // A disk in memory that can lose what was not synced, and fail.
 //
 // Loss of power. What file_system.h calls durable stays: the bytes of a file as of its last Sync,
-// and the names of a folder as of its last SyncFolder. Of all later changes, some survive, which
-// are drawn at random:
+// and the names of a folder as of its last SyncFolder. Of all later changes, only some survive,
+// which are drawn at random:
 //   - of a file's bytes: none, all, a prefix, a prefix filled up with zeros, or some blocks with
 //     zeros for the others; after Create over an old file perhaps the old content;
 //   - of a folder's changes (create, rename, link, remove, new folder): any subset, applied in

@@ -76,8 +76,8 @@ class SimMember {
   absl::optional<Exit> exit() const { return exit_; }
 
  private:
-  // Makes one attempt. If the process took the answer late, last_heard_us_ is moved on by the delay
-  // before `done` runs.
+  // Makes one attempt. If the process took the answer late, first moves last_heard_us_ on by that
+  // delay, and then runs `done`.
   void Call(const rpc::Method& method, std::string request,
             std::function<void(absl::StatusOr<rpc::Message>)> done);
   void Register();

@@ -1,7 +1,7 @@
-// A network that loses, repeats, delays, reorders and refuses. Requests and answers are delayed
-// independently, so they overtake one another; either may be lost; a request may arrive twice; some
-// messages arrive long after the sender gave up the attempt; and an attempt may end with
-// UNAVAILABLE, before the receiver has seen the request or after it has run the call.
+// A network that loses, repeats, delays, reorders and refuses messages. Requests and answers are
+// delayed independently, so they overtake one another; either may be lost; a request may arrive
+// twice; some messages arrive long after the sender gave up the attempt; and an attempt may end
+// with UNAVAILABLE, before the receiver has seen the request or after it has run the call.
 //
 // Processes and addresses. A request is delivered to a process that is alive and listens at the
 // address when the request arrives. This is the process of the sender's life or, if that has died

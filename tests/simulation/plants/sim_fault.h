@@ -93,7 +93,7 @@ struct Fault {
   // Changes what the engines of a role are made from.
   std::function<void(const Site&, JobConfig*)> job = nullptr;
   std::function<void(const Site&, RankOptions*)> options = nullptr;
-  // For loaders, embedding workers and ranks.
+  // Changes the position that a loader, an embedding worker or a rank is made with.
   std::function<void(const Site&, RunPosition*)> position = nullptr;
   bool ledger_ignored = false;  // by loaders
   bool one_capacity = false;    // all lanes and parts of an embedding worker share one

@@ -41,7 +41,7 @@ class Planting {
   // `disk` is that of the PS.
   rpc::Handler* BeforePs(int ps, rpc::Handler* engine, FileSystem* disk);
   rpc::Handler* BeforeWorker(rpc::Handler* engine);
-  // `disk` is that of the coordinator, `run_dir` the run's folder.
+  // `disk` is that of the coordinator, and `run_dir` is the run's folder.
   rpc::Handler* BeforeCoordinator(rpc::Handler* engine, const std::string& run_dir,
                                   FileSystem* disk);
   // The plants before a ChunkedHandler and after it. The two share `in_chunk`, which is true while

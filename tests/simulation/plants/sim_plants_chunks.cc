@@ -1,4 +1,4 @@
-// Faults of large messages: handlers and channels that are put next to those that cut and join
+// Faults of large messages: handlers and channels that are put next to those that divide and join
 // large messages (common/chunk/chunked_handler.h).
 
 #include <algorithm>
@@ -68,7 +68,8 @@ class TakesTwice final : public PlantedHandler {
       EditHeader<SendChunkHeader>(&request, [this, bytes](SendChunkHeader* header) {
         uint64_t& next = next_bytes_[header->transfer()];
         const uint64_t left = header->header_bytes() + header->payload_bytes() - next;
-        // A copy that does not fit there would be refused instead of being taken twice.
+        // A copy that does not fit in the next chunk's place would be refused instead of being used
+        // twice.
         if (header->offset_bytes() < next && bytes <= left) header->set_offset_bytes(next);
         if (header->offset_bytes() == next) next += bytes;
       });

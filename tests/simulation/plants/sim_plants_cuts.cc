@@ -79,8 +79,8 @@ class LateBeginCuts final : public PlantedHandler {
  private:
   static constexpr uint64_t kCopies = 1000;
 
-  // Translates the number by which the sender knows the cut into that of the newest mark, whose
-  // files the sender gets.
+  // Replaces the number that the sender has given the cut by the number of the newest mark. So the
+  // sender gets the files of the newest mark.
   template <typename Request>
   void NameNewest(Request* request) {
     request->set_cut(request->cut() * kCopies + copies_[request->cut()]);

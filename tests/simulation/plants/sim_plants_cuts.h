@@ -1,5 +1,5 @@
-// The ledger of a rank 0 that forgets (see the faults of cuts, sim_plants_cuts.cc). It owns none of
-// its arguments.
+// Plants a rank 0 that forgets a part of its ledger (see the faults of cuts in sim_plants_cuts.cc).
+// Nothing here owns its arguments.
 
 #ifndef SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_CUTS_H_
 #define SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_CUTS_H_
@@ -16,7 +16,8 @@
 
 namespace satrap::simulation {
 
-// The ledger of a rank 0 that forgets what was handed over with a cut when that cut is abandoned.
+// The ledger that rank 0 would have if, whenever a cut is abandoned, it forgot what was handed over
+// with that cut.
 class ForgetfulLedger {
  public:
   // Starts from the ledger that the generation begins with.

@@ -110,7 +110,8 @@ void EndBeforeLastRecord(const WorldShape& shape, PartDescription* part) {
   if (is_last_part && range->to() > 0) range->set_to(range->to() - 1);
 }
 
-// Names the unshuffled records as if they were the first records of each shuffled block.
+// Rewrites the provenance as if blocks were shuffled: row r of a split, which is not shuffled, is
+// named as position r mod shuffle_rows of block r / shuffle_rows.
 void PretendToShuffle(const WorldShape& shape, PartDescription* part) {
   if (part->id().stream() != TRAIN_STREAM || shape.shuffle_rows == 0) return;
   const auto rows = static_cast<uint32_t>(shape.shuffle_rows);
@@ -175,8 +176,8 @@ std::vector<Fault> LoaderFaults() {
        .source = LeaveOut(
            /*in_training=*/false,
            [](const WorldShape&, const PartDescription& part) { return part.samples() == 0; })},
-      // The ledger then names records other than the trained ones. A later loader does shuffle, so
-      // it would continue wrongly from this ledger.
+      // The ledger then names records other than the trained ones, and a loader that does shuffle
+      // would continue wrongly from it.
       {.says = "loaders do not shuffle, and say that they do",
        .job =
            [](const Site& site, JobConfig* job) {

@@ -159,8 +159,8 @@ class StaleLinkCounts final : public ForwardingFileSystem {
   std::string linked_;  // the entry that was linked since the last List of the log
 };
 
-// Once a file of the log could not be opened because it was gone, goes on listing the log as it was
-// before.
+// As soon as a file of the log could not be opened because it was gone, this disk stops updating
+// its list of the log: it goes on returning the last list from before that.
 class ListsOnce final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;

@@ -75,8 +75,8 @@ class Swallower final : public PlantedHandler {
   const rpc::Method method_;
 };
 
-// Answers the calls of a method at once, but passes them to the PS up to 20 ms later. These are
-// calls that ranks number.
+// Answers the calls of a method at once, but passes them to the PS up to 20 ms later. Ranks number
+// these calls.
 class EarlyAnswers final : public PlantedHandler {
  public:
   EarlyAnswers(const Site& site, rpc::Handler* next, const rpc::Method& method)
@@ -181,8 +181,8 @@ class OtherPartRequests final : public rpc::Channel {
             rpc::Callback done) override {
     if (method == rpc::kNextBatch) {
       EditHeader<NextBatchHeader>(&request, [this](NextBatchHeader* header) {
-        // Every part is still trained once, but by the wrong rank. So sums are right, but parts are
-        // not.
+        // Every part is still trained once, but by the wrong rank. So the sums over all parts are
+        // right, but each rank has a wrong part.
         if (header->has_wanted()) header->mutable_wanted()->set_part(part_);
       });
     }
@@ -239,7 +239,8 @@ std::vector<Fault> AttemptFaults() {
        .before_worker = Before<ForgetfulWindow>(rpc::kPushGradients)},
       {.says = "Ack runs once for each attempt",
        .before_worker = Before<ForgetfulWindow>(rpc::kAck)},
-      // If the answer to an Update was lost, its sender repeats it, and it would be applied twice.
+      // If the answer to an Update is lost, the sender repeats the Update, which would be applied
+      // twice.
       {.says = "Update runs once for each attempt",
        .before_ps = Before<ForgetfulWindow>(rpc::kUpdate)},
       // If the answer to a lease was lost, nobody would have the lease, and the split would never
@@ -320,7 +321,7 @@ std::vector<Fault> MessageFaults() {
                                                           step->set_normalizer(2 *
                                                                                step->normalizer());
                                                         }))},
-      // Then nobody releases the part, and the worker fills up over many evaluations.
+      // Nobody releases such a part, so the worker fills up over many evaluations.
       {.says = "a part stays outstanding after its Ack",
        .before_worker = Before<Swallower>(rpc::kAck)},
       {.says = "a Lookup of evaluation gives initial values", .before_ps = SetTraining(true)},

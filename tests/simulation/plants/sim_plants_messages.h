@@ -21,8 +21,8 @@ inline constexpr uint64_t kFirstPlantedNumber = uint64_t{1} << 40;
 
 // The answer to a call that only has to be confirmed.
 rpc::Message DoneMessage();
-// CHECK-fails for an error. If the engine refused a planted call, the plant would break another
-// promise than the one that it is meant to break.
+// CHECK-fails for an error. If the engine refused a planted call, the plant would break a promise
+// other than the one that it is meant to break.
 void ExpectNoError(const absl::StatusOr<rpc::Message>& answer);
 // Parses the header of a request. REQUIRES: it is a Header
 template <typename Header>
@@ -37,8 +37,9 @@ void EditHeader(rpc::Message* request, const std::function<void(Header*)>& edit)
   edit(&header);
   request->header = header.SerializeAsString();
 }
-// Changes the CallId of a request, for any method that has one. Calls without a stream count as
-// calls of TRAIN_STREAM.
+// Changes the CallId of a request of PutBatch, NextBatch, PushGradients, Ack, Update, ApplyStep or
+// LeaseSplit. Leaves requests of other methods as they are. Calls without a stream count as calls
+// of TRAIN_STREAM.
 void EditCall(const rpc::Method& method, rpc::Message* request,
               const std::function<void(int stream, CallId*)>& edit);
 // Renumber gives a request a new number, for any method that numbers its calls. SetCall sets all

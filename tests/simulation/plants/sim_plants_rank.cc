@@ -307,8 +307,8 @@ std::vector<Fault> RankFaults() {
        .with_deaths = true,
        .position =
            [](const Site& site, RunPosition* position) {
-             // The cut says that training is over. A generation that goes on training makes steps
-             // other than the promised ones.
+             // The cut says that training is over. A generation that goes on training would make
+             // other steps than those promised.
              if (site.role != EMBEDDING_PS) position->set_next(RunPosition::RESUME);
            }},
   };

@@ -63,8 +63,9 @@ std::vector<uint64_t> KeysOfRows(const Tables& tables, const Buffer& payload) {
   return all;
 }
 
-// Before a Lookup, updates its keys of table "rows" with zeros, which creates their rows. Most of
-// these rows keep their initial values, so only the presence and the number of rows show the fault.
+// Before each Lookup, sends an Update of zeros for those keys of the Lookup that belong to table
+// "rows", which creates their rows. Most of these rows keep their initial values, so only the
+// presence and the number of rows show the fault.
 class RowCreatingLookup final : public RowMaker {
  public:
   using RowMaker::RowMaker;
@@ -108,9 +109,9 @@ class LaterRowsKept final : public RowMaker {
   std::map<std::string, std::set<uint64_t>> later_;  // rows updated later than that saved folder
 };
 
-// Changes every key of Lookup and Update to another one, a bijection that keeps the partition. All
-// lookups and updates agree on the wrong keys, so training succeeds. But another program, or the
-// next version of this one, would not find its rows.
+// Replaces every key of Lookup and Update by another key, through a bijection that keeps the
+// partition. All lookups and updates agree on the wrong keys, so training succeeds. But another
+// program, or the next version of this one, would not find its rows.
 class OtherKeys final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
