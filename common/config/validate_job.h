@@ -27,6 +27,7 @@ void ValidateData(const JobConfig& job, Problems* problems);
 void ValidateKafka(const JobConfig& job, Problems* problems);  // part of ValidateData
 void ValidateTables(const JobConfig& job, Problems* problems);
 void ValidateCandidates(const JobConfig& job, Problems* problems);
+void ValidateKubernetes(const JobConfig& job, Problems* problems);
 
 // Names of columns, first those of the parser, then those of Kafka's messages (KafkaColumn).
 // Features may read `ids`, to which the keys and headers of messages belong; numerics may read
