@@ -100,6 +100,28 @@ TEST(MetricsServerTest, ServesTheRegistryOnAPortOfItsOwn) {
               HasSubstr("satrap_records_total{index=\"1\",role=\"data_loader\"} 7"));
 }
 
+TEST(MetricsServerTest, ServesAtTheAddressThatItIsGiven) {
+  const MetricsRegistry registry("data_loader", 1);
+  const auto server = MetricsServer::Start(&registry, "127.0.0.2:0");
+  ASSERT_TRUE(server.ok()) << server.status();
+  const std::string address = (*server)->address();
+  EXPECT_THAT(address, testing::StartsWith("127.0.0.2:"));
+  EXPECT_THAT(Get(address, "/metrics"), HasSubstr("200 OK"));
+  const auto second = MetricsServer::Start(&registry, address);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable) << "the port is taken";
+  EXPECT_THAT(second.status().message(), HasSubstr("cannot serve metrics at " + address));
+}
+
+TEST(MetricsServerTest, IsReadyOnceThatWasSaid) {
+  const MetricsRegistry registry("data_loader", 1);
+  const auto server = MetricsServer::Start(&registry);
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_THAT(Get((*server)->address(), "/ready"), HasSubstr("404 Not Found"));
+  (*server)->ShowReady();
+  (*server)->ShowReady();
+  EXPECT_THAT(Get((*server)->address(), "/ready"), HasSubstr("200 OK"));
+}
+
 // The idle connection is like the probe of a load balancer, which connects and sends nothing.
 TEST(MetricsServerTest, APageIsServedWhileAnotherConnectionIsIdle) {
   const MetricsRegistry registry("data_loader", 1);
