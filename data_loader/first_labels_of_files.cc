@@ -13,8 +13,8 @@ absl::Status CheckFirstLabels(const StreamSpec& train, uint32_t loader, uint32_t
   if (train.click_log != nullptr || train.splits.empty()) return absl::OkStatus();
   FirstLabels first(train.check.labels());
   const std::unique_ptr<Parser> parser = NewParser(train.job.data(), train.stream);
-  // Bad records are counted and kept later, by training. Here they only end the search if hardly
-  // any record is good.
+  // Training counts and keeps bad records later. Here they only end the search, if hardly any
+  // record is good.
   ReadProgress::Options limit;
   limit.max_bad_fraction = train.job.data().max_bad_fraction();
   ReadProgress unreported(std::move(limit));
@@ -30,7 +30,8 @@ absl::Status CheckFirstLabels(const StreamSpec& train, uint32_t loader, uint32_t
                      NewFileBlockReader(train.splits[split], split, options));
     while (!first.full()) {
       const absl::StatusOr<bool> found = reader->Next(&block);
-      // Training will report that too many records are bad, and name the file that holds them.
+      // Ignore this error here: training reports that too many records are bad, and names their
+      // file.
       if (absl::IsFailedPrecondition(found.status())) return absl::OkStatus();
       RETURN_IF_ERROR(found.status());
       if (!*found) break;

@@ -24,7 +24,7 @@ absl::StatusOr<ClippedStep::Action> ClippedStep::Add(uint64_t step, float factor
   }
   if (!waiting_.has_value() && factor != factor_) {
     return absl::InvalidArgumentError(absl::StrCat("clip_factor: ", factor, " for step ", step,
-                                                   ", which is applied with ", factor_));
+                                                   ", which was applied with ", factor_));
   }
   Action action;
   if (waiting_.has_value()) {

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "" if the manifest's cut is the entry's, else the first difference.
+// The first difference between the entry's cut and the manifest's; empty if they are the same cut.
 std::string Difference(const CutEntry& entry, const std::string& name,
                        const CheckpointManifest& manifest, uint32_t manifest_crc32c) {
   const std::string name_inside = CutName(manifest.generation(), manifest.cut());

@@ -1,7 +1,7 @@
 // Which job a run has. A job that was changed, by `satrap scale` or `satrap resume --set`, becomes
-// the run's once a generation with it has begun to train. Until then it is on trial: if that
-// generation cannot begin, for a reason that no restart cures, a DROPPED entry says so, and the
-// next generation has the job of the last one that did begin.
+// the job of the run once a generation with that job has begun to train. Until then the change is
+// on trial: if that generation cannot begin, for a reason that no restart cures, a DROPPED entry
+// says so, and the next generation has the job of the last generation that did begin.
 //
 // Functions that take the entries of a run's log (RunLog::entries) return pointers into them.
 // Thread-safe: functions of their arguments.
@@ -22,7 +22,7 @@ bool IsSameJob(JobConfig a, JobConfig b);
 // has. In a log of a build that wrote no RUNNING, only a cut shows it.
 const GenerationEntry* LastThatRan(const std::vector<RunLogEntry>& entries);
 
-// The change of job that was dropped, if no generation was claimed since; else null.
+// The job change that was dropped, if no generation has been claimed since; otherwise null.
 const DroppedEntry* DroppedChange(const std::vector<RunLogEntry>& entries);
 
 // The job of the next generation if nobody changes it; null if no generation was claimed yet.

@@ -14,7 +14,7 @@
 namespace satrap {
 namespace {
 
-// Whether rows of semantics GLOBAL keep the last step of the segment. They do if a gradient of 0
+// Whether rows of semantics GLOBAL store the segment's last step. They do if a gradient of 0
 // changes only the state of the rule (SparseOptimizer::IdleStep::kState).
 bool KeepsLastStep(const SegmentConfig& segment) {
   if (segment.l2_mode() == SegmentConfig::DENSE) return false;

@@ -26,7 +26,7 @@ std::string RunIdText(uint64_t run_id) {
   return absl::StrCat(absl::Hex(run_id, absl::kZeroPad16), "\n");
 }
 
-// The operations, one after another, in a folder of their own.
+// Performs the operations one after another, in a folder that only this check uses.
 class Probe {
  public:
   Probe(const std::string& run_dir, absl::string_view mount_name, uint64_t writer,
@@ -35,7 +35,7 @@ class Probe {
         mount_name_(mount_name),
         folder_(absl::StrCat(run_dir, "/", kProbePrefix, absl::Hex(writer, absl::kZeroPad16))),
         file_system_(file_system) {}
-  // What cannot be removed costs a few bytes until LeaveRunId removes it.
+  // If the removal fails, the files that are left cost a few bytes until LeaveRunId removes them.
   ~Probe() { file_system_->Remove(folder_).IgnoreError(); }
 
   absl::Status Run() {
@@ -64,13 +64,13 @@ class Probe {
     const absl::StatusOr<std::string> read = ReadFile(At(name), file_system_);
     RETURN_IF_ERROR(Told(call, read.status()));
     if (*read == text) return absl::OkStatus();
-    return Lacks(call, absl::StrCat(At(name), " does not hold what it should afterwards"));
+    return Lacks(call, absl::StrCat(At(name), " does not have the expected content afterwards"));
   }
 
   absl::Status CheckLinks() {
     RETURN_IF_ERROR(Told("link", file_system_->HardLink(At("draft"), At("entry"))));
     RETURN_IF_ERROR(Holds("link", "entry", kMine));
-    // That only one of two processes gets a name is what makes an entry of the log valid.
+    // The log relies on this: of two processes that link the same name, only one succeeds.
     const absl::Status taken = file_system_->HardLink(At("other"), At("entry"));
     if (taken.ok()) return Lacks("link", "it replaces a name that is taken");
     if (!absl::IsAlreadyExists(taken)) return Told("link", taken);
@@ -103,20 +103,22 @@ class Probe {
                                          absl::StrJoin(expected, ", ")));
   }
 
-  // Whether another coordinator tidies up: it removes the files one by one, then the folder.
+  // Whether another coordinator is removing the folder: it removes the files one by one, then the
+  // folder itself.
   bool IsBeingRemoved() const {
     return absl::IsNotFound(file_system_->List(folder_).status()) ||
            absl::IsNotFound(ReadFile(At("other"), file_system_).status());
   }
 
-  // The error of a call, with what it means for the run.
+  // The error of the system call `call`, with an explanation of what it means for the run.
   absl::Status Told(absl::string_view call, const absl::Status& status) const {
     if (status.ok()) return status;
     if (has_folder_ && absl::IsNotFound(status) && IsBeingRemoved()) {
       return absl::AbortedError(absl::StrCat(
           folder_, " was removed by another coordinator of the run: ", status.message()));
     }
-    // The code, and its mark, say what the machine lacks.
+    // The status is returned unchanged, because its code and mark tell the caller what the machine
+    // lacks.
     if (absl::IsResourceExhausted(status)) return status;
     if (absl::IsPermissionDenied(status) && call != "link") {
       return absl::FailedPreconditionError(

@@ -1,6 +1,6 @@
-// Numbered calls whose messages travel in chunks, from NumberedClient to CallReceiver: on a network
-// that loses, repeats and delays chunks every call happens once, with its own payload and answer.
-// All of it in one thread, on a clock that only the test advances.
+// Tests numbered calls whose messages travel in chunks, from NumberedClient to CallReceiver: on a
+// network that loses, repeats and delays chunks every call happens once, with its own payload and
+// answer. Everything runs in one thread, on a clock that only the test advances.
 
 #include <algorithm>
 #include <memory>
@@ -27,7 +27,7 @@ constexpr size_t kMaxOpen = 5;
 constexpr int64_t kFrameBytes = 300 + kChunkOverheadBytes;
 constexpr int64_t kSecondUs = 1000000;
 
-// From none to several chunks.
+// Sizes for which a message has no payload, fits in one frame, or needs several chunks.
 size_t SizeOf(uint64_t number) { return number * number * 131 % 2500; }
 
 // Different bytes for each number.
@@ -42,7 +42,7 @@ bool Equal(const Buffer& a, const Buffer& b) {
   return a.size() == b.size() && std::equal(a.data(), a.data() + a.size(), b.data());
 }
 
-// Answers each call once, after a time that may be longer than several holds.
+// Answers each call once. Some answers take longer than several times hold_us (answer_window.h).
 class Receiver final : public Handler {
  public:
   Receiver(ManualExecutor* executor, SplitMix64* random, Keeping keeping)
@@ -77,7 +77,7 @@ class Receiver final : public Handler {
   SplitMix64* const random_;
 };
 
-// Loses a tenth of the requests and of the answers, brings a tenth of the requests twice, and
+// Loses a tenth of the requests and of the answers, delivers a tenth of the requests twice, and
 // delays some of both beyond every timeout.
 class BadNetwork final : public Channel {
  public:
@@ -111,7 +111,8 @@ class BadNetwork final : public Channel {
   Handler* const handler_;
 };
 
-// Both ends. `room_bytes`: for the incomplete messages of each.
+// The sender, the receiver and the network between them. `room_bytes` is the room for incomplete
+// messages that each of the two ends has.
 struct World {
   World(uint64_t seed, Keeping keeping, int64_t room_bytes)
       : random(seed),
@@ -178,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(Keeping, ChunkedCallTest,
 
 TEST_P(ChunkedCallTest, HappensWithItsOwnPayloadAndAnswerOnABadNetwork) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
-    // Room for all, or for hardly more than the largest message.
+    // There is room for all messages, or for hardly more than the largest one.
     World world(seed, GetParam(), seed % 2 == 0 ? 100000 : 3500);
     world.StartMore();
     world.executor.AdvanceBy(int64_t{24} * 3600 * kSecondUs);

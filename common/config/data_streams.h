@@ -18,13 +18,14 @@ namespace satrap {
 bool HasValidData(const DataConfig& data);
 bool HasTestData(const DataConfig& data);
 
-// The topics of a stream, in `data`; null if it comes from elsewhere.
+// The topics of a stream, in `data`; null if the stream does not come from topics.
 const KafkaConfig* TopicsOf(const DataConfig& data, Stream stream);
-// The files of a stream, in `data`; empty if it comes from elsewhere.
+// The files of a stream, in `data`; empty if the stream does not come from files.
 const google::protobuf::RepeatedPtrField<std::string>& FilesOf(const DataConfig& data,
                                                                Stream stream);
 
-// The field of a job that holds them: "data.kafka" and "data.train_files" for the train stream.
+// The field of a job that holds the topics or the files of a stream: "data.kafka" and
+// "data.train_files" for the train stream.
 const char* TopicsPath(Stream stream);
 const char* FilesPath(Stream stream);
 

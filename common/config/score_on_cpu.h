@@ -1,4 +1,4 @@
-// The advice for a job that only scores, on a machine without a card.
+// The advice for a job that only scores, on a machine that has no graphics card.
 //
 // Thread-safe: a function of its arguments.
 

@@ -94,7 +94,7 @@ TEST(TasksTest, AClassTakesSoftmax) {
             "'click' a vocabulary or numeric_label");
 }
 
-// A job of libsvm or libffm with one task.
+// A job in libsvm or libffm format with one task.
 JobConfig TokensJob(const std::string& format, const std::string& loss) {
   const std::string feature = format.substr(0, 6) == "libffm" ? "0" : "features";
   JobConfig job = JobWithData(

@@ -23,8 +23,8 @@ const LayerConfig* LayerOf(const ModelConfig& model, const std::string& name) {
   return at == model.layers().end() ? nullptr : &*at;
 }
 
-// Checks that each loss has a layer of the kind that it reads, and that a loss reads each such
-// layer.
+// Checks that the output of each candidate loss is a layer of the kind that it needs, and that each
+// layer of such a kind is the output of a candidate loss.
 void ValidateHeads(const ModelConfig& model, Problems* problems) {
   for (int i = 0; i < model.tasks_size(); ++i) {
     const TaskConfig& task = model.tasks(i);
@@ -50,7 +50,7 @@ void ValidateHeads(const ModelConfig& model, Problems* problems) {
     if (read) continue;
     problems->Add(
         absl::StrCat("model.layers[", i, "]"),
-        absl::StrCat("needs a task of model.tasks whose output it is, with loss ",
+        absl::StrCat("must be the output of a task of model.tasks with loss ",
                      layer.has_in_batch_logits() ? "IN_BATCH_SOFTMAX" : "SAMPLED_SOFTMAX or NCE"));
   }
 }

@@ -5,7 +5,7 @@
 namespace satrap {
 namespace {
 
-// A job that trains by sampled softmax.
+// A job that trains with sampled softmax.
 JobConfig CandidateJob(const std::string& candidates = "feature: 'item' count: 10",
                        const std::string& loss = "SAMPLED_SOFTMAX",
                        const std::string& head = "candidate_logits {}") {
@@ -42,10 +42,10 @@ TEST(ValidateCandidatesTest, ALossNeedsItsLayer) {
 
 TEST(ValidateCandidatesTest, AHeadLayerNeedsItsLoss) {
   EXPECT_EQ(ProblemsOf(CandidateJob("", "BCE")),
-            "model.layers[0]: needs a task of model.tasks whose output it is, with loss "
+            "model.layers[0]: must be the output of a task of model.tasks with loss "
             "SAMPLED_SOFTMAX or NCE");
   EXPECT_EQ(ProblemsOf(CandidateJob("", "BCE", "in_batch_logits {}")),
-            "model.layers[0]: needs a task of model.tasks whose output it is, with loss "
+            "model.layers[0]: must be the output of a task of model.tasks with loss "
             "IN_BATCH_SOFTMAX");
 }
 
@@ -105,7 +105,8 @@ TEST(ValidateCandidatesTest, TopicsNeedAList) {
   EXPECT_EQ(ProblemsOf(job), "");
 }
 
-// Recall among all items is what matters, but a part has only some of them.
+// A candidate loss is judged by recall among all items, but validation sees only the items of a
+// part.
 TEST(ValidateCandidatesTest, ThereIsNoMetricToValidateBy) {
   JobConfig job = CandidateJob();
   job.mutable_data()->add_valid_files("valid.csv");

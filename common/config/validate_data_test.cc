@@ -236,7 +236,7 @@ TEST(ValidateData, BoundsTheConstantsOfTransforms) {
             path + ": max must be above min, got 0.5 and 0.5");
   EXPECT_EQ(ProblemsOf(min_max, {path + ".min=nan"}), path + ".min: must be finite, got nan");
   EXPECT_EQ(ProblemsOf(min_max, {path + ".max=inf"}), path + ".max: must be finite, got inf");
-  // Constants that the transform does not use may hold anything.
+  // Constants that the transform does not use may have any value.
   EXPECT_EQ(ProblemsOf(job, {path + ".stddev=0", path + ".min=2", path + ".mean=nan"}), "");
 }
 

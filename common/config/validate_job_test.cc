@@ -313,7 +313,7 @@ TEST(ValidateJob, OnlyPredictionsHaveOutputs) {
             "");
 }
 
-// A job with a candidate loss predicts the score of the record's own item.
+// A job with a candidate loss may predict: its prediction is the score of the record's own item.
 TEST(ValidateJob, WhatComparesWithCandidatesIsPredicted) {
   JobConfig job = SmallJob();
   job.set_action(JobConfig::PREDICT);

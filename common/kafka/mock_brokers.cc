@@ -18,7 +18,7 @@ constexpr int16_t kListOffsets = 2;  // the number of this request in Kafka's pr
 
 std::unique_ptr<KafkaClient> NewOwner() {
   KafkaConfig config;
-  config.add_brokers("127.0.0.1:9");  // is never asked for anything
+  config.add_brokers("127.0.0.1:9");  // never contacted
   auto client = KafkaClient::Create(config, KafkaClient::Options());
   CHECK(client.ok()) << client.status();
   return *std::move(client);

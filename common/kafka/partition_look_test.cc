@@ -16,7 +16,8 @@ namespace {
 
 constexpr int64_t kPatienceMs = 60000;
 
-// A topic of two partitions of ten messages each, "0" to "9". Each has a broker of its own.
+// A topic of two partitions of ten messages each, "0" to "9". Each partition has a broker of its
+// own.
 class PartitionLookTest : public testing::Test {
  protected:
   PartitionLookTest() {
@@ -39,7 +40,8 @@ class PartitionLookTest : public testing::Test {
     question.asks_earliest = true;
     return question;
   }
-  // Looks until `count` questions are answered. Returns the looks by the number of the question.
+  // Looks until `count` questions are answered. Returns the looks, by the numbers of their
+  // questions.
   std::map<size_t, PartitionLook> Look(const std::vector<PartitionQuestion>& questions,
                                        size_t count) {
     KafkaClient::Options options;

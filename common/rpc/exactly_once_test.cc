@@ -1,6 +1,6 @@
 // Runs a NumberedClient against a CallReceiver on a network that loses, repeats, delays and
-// reorders messages: every call happens once, with its payload, and gets its own answer. It uses
-// one thread, and one seed per schedule.
+// reorders messages: every call must happen once, with its payload, and get its own answer. It uses
+// one thread, and a different seed for each schedule.
 
 #include <memory>
 #include <string>
@@ -22,7 +22,7 @@ constexpr size_t kCalls = 60;
 constexpr size_t kMaxOpen = 5;
 constexpr size_t kPayloadBytes = 100;
 
-// Runs each admitted call after a random time, which may be longer than several holds.
+// Runs each admitted call after a random time, which may be several times hold_us.
 class Receiver {
  public:
   Receiver(ManualExecutor* executor, SplitMix64* random)
@@ -39,7 +39,8 @@ class Receiver {
           const int64_t work_us = random_->Below(10) == 0 ? random_->Below(60000000) : 1000;
           executor_->PostAfter(work_us, [this, call] {
             ++runs_[call.number];
-            // As in a real header, the outcome comes first. The handle shows whose answer it is.
+            // The outcome comes first, as in real headers. The handle shows to which call the
+            // answer belongs.
             NextBatchAnswerHeader answer;
             answer.set_outcome(OUTCOME_DONE);
             answer.set_handle(call.number);

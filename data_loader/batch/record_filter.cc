@@ -7,7 +7,8 @@
 namespace satrap {
 namespace {
 
-// Makes the hashes independent of the shuffle's, which has the same seed and arguments.
+// The shuffle's hashes have the same seed and arguments; this makes them independent of the
+// filter's.
 constexpr uint64_t kSeededSplitSalt = 0x5eeded5b117ULL;
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace {
 constexpr char kName[] = "loader-";
 constexpr char kDraft[] = ".partial";
 
-// Another loader may be writing its draft just now, and a user may have put a file aside.
+// Whether a loader wrote the file `name`. Others may be a draft that a loader is just writing, or a
+// file that a user has put aside.
 bool IsOfALoader(absl::string_view name) {
   int loader = 0;
   return absl::ConsumePrefix(&name, kName) && absl::SimpleAtoi(name, &loader);
@@ -26,7 +27,8 @@ bool IsSame(const PartitionAnchor& a, const PartitionAnchor& b) {
          (a.message->offset == b.message->offset && a.message->hash == b.message->hash);
 }
 
-// Whether retention removes the message of `a` later than that of `b`, if both anchors are valid.
+// Whether retention removes the message of `a` later than the message of `b`, provided that both
+// anchors are valid.
 bool IsLater(const PartitionAnchor& a, const PartitionAnchor& b) {
   const int64_t of_a = a.message.has_value() ? a.message->offset : -1;
   const int64_t of_b = b.message.has_value() ? b.message->offset : -1;
@@ -54,9 +56,10 @@ absl::StatusOr<std::shared_ptr<TopicAnchors>> TopicAnchors::Open(const std::stri
   return self;
 }
 
-// A damaged file ends the run, as damage to a cut does. It could be left out, but then a topic that
-// was made anew might be read without a word from the old one's offsets on, and lose its first
-// messages. Only a person can know that it was not.
+// Reads an anchor file. A damaged file ends the run, as a damaged cut does. If it were ignored and
+// a topic had been deleted and made anew, the new topic would be read from the old one's offsets
+// on, and its first messages would be lost without a warning. Only a person can know that no topic
+// was made anew.
 absl::Status TopicAnchors::Read(const std::string& name) {
   TopicAnchorsFile file;
   const absl::Status read_file = ReadCheckedText(absl::StrCat(folder_, "/", name), disk_, &file);
@@ -75,8 +78,8 @@ absl::Status TopicAnchors::Read(const std::string& name) {
       read.message = MessageMark{static_cast<int64_t>(anchor.offset()), anchor.hash()};
     }
     if (anchor.has_earliest()) read.earliest = static_cast<int64_t>(anchor.earliest());
-    // Partitions that another loader, or nobody, reads now stay in the file: nobody else may have
-    // their anchors.
+    // Keep partitions in this loader's file that it does not read now: no other file may have their
+    // anchors.
     if (name == name_) own_[partition] = read;
     const auto [at, is_new] = known_.try_emplace(partition, read);
     if (!is_new && IsLater(read, at->second)) at->second = read;
@@ -93,7 +96,7 @@ absl::optional<PartitionAnchor> TopicAnchors::Of(const KafkaPartition& partition
 
 void TopicAnchors::Keep(const std::vector<std::pair<KafkaPartition, PartitionAnchor>>& anchors) {
   bool any = false;
-  // From before the anchors change, so that an older file never replaces a newer one.
+  // Lock before the anchors change, so that an older state is never written after a newer one.
   MutexLock write_lock(&write_mutex_);
   {
     MutexLock lock(&mutex_);
@@ -108,10 +111,9 @@ void TopicAnchors::Keep(const std::vector<std::pair<KafkaPartition, PartitionAnc
   if (!any) return;
   const absl::Status written = Write();
   if (written.ok() || std::exchange(warned_, true)) return;
-  logger_.Warning(
-      absl::StrCat("what tells the topics from others of the same names cannot be "
-                   "kept: ",
-                   written.message()));
+  logger_.Warning(absl::StrCat(
+      "the messages by which the run recognises its topics cannot be written to its folder: ",
+      written.message()));
 }
 
 absl::Status TopicAnchors::Write() {

@@ -69,7 +69,8 @@ TEST_F(TopicAnchorsTest, TheAnchorsOfSeveralReadersOfALoaderAreInOneFile) {
   EXPECT_EQ(OffsetOf(*Open(), views_), 5);
 }
 
-// A reader that opens its partitions asks for them while the guard of another one writes.
+// While one thread writes the anchors to a disk that hangs, another thread that opens partitions
+// must still be able to read them.
 TEST_F(TopicAnchorsTest, NobodyWaitsForADiskThatHangsToHearOfAnAnchor) {
   MemoryFileSystem disk;
   ASSERT_TRUE(disk.CreateFolders("/runs/a").ok());
@@ -95,15 +96,15 @@ TEST_F(TopicAnchorsTest, NobodyWaitsForADiskThatHangsToHearOfAnAnchor) {
 
 TEST_F(TopicAnchorsTest, WhatALoaderDoesNotReadNowStaysInItsFile) {
   Open()->Keep({{clicks_, Message(70, 1)}, {views_, Message(5, 3)}});
-  // In this generation the partition is another loader's, which may have opened nothing yet, or
-  // nobody's.
+  // In this generation loader 0 does not read `clicks_`. Perhaps another loader reads it but has
+  // not opened it yet, or no loader reads it.
   Open()->Keep({{views_, Message(6, 4)}});
   EXPECT_EQ(OffsetOf(*Open(), clicks_), 70);
   EXPECT_EQ(OffsetOf(*Open(1), clicks_), 70);
   EXPECT_EQ(OffsetOf(*Open(), views_), 6);
 }
 
-// Without the file, the loss of a new topic's first messages might not be noticed.
+// If the file were ignored, the loss of a new topic's first messages might not be noticed.
 TEST_F(TopicAnchorsTest, ADamagedFileIsNamedWithWhatToDo) {
   Open()->Keep({{clicks_, Message(70, 1)}});
   dir_.Write("topic_anchors/loader-0", "anchors { topic: 'clicks' }\n# crc32c 00000000\n");

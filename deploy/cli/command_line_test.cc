@@ -23,7 +23,7 @@ struct Parsed {
   Flags flags;
 };
 
-// REQUIRES: `args` are right
+// REQUIRES: `args` are valid
 template <typename Flags>
 std::unique_ptr<Parsed<Flags>> Parse(const std::vector<std::string>& args) {
   auto parsed = std::make_unique<Parsed<Flags>>();
@@ -36,7 +36,7 @@ std::unique_ptr<Parsed<Flags>> Parse(const std::vector<std::string>& args) {
   return parsed;
 }
 
-// The error as a program without the command itself prints it.
+// The error that a program without the command itself prints.
 std::string ErrorOf(const std::vector<std::string>& args) {
   const auto call = ParseCommandLine(args);
   if (!call.ok()) return std::string(call.status().message());

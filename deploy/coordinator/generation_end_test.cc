@@ -28,7 +28,7 @@ class GenerationEndTest : public ::testing::Test, public GenerationEnd::Host {
     dropped_ = how;
   }
 
-  // A generation of a run with `max_restarts`, otherwise as in before_.
+  // A generation in a run that may restart `max_restarts` times; otherwise as in before_.
   GenerationEnd Of(int max_restarts = 2) {
     before_.max_restarts = max_restarts;
     return GenerationEnd(before_, this);

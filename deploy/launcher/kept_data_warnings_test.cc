@@ -42,7 +42,7 @@ class KeptDataWarningsTest : public testing::Test {
  protected:
   KeptDataWarningsTest() { EXPECT_TRUE(disk_.CreateFolders(kRun).ok()); }
 
-  // What a command knows that continues the run now.
+  // The warnings of a command that continues the run now.
   std::vector<std::string> KnownLater() {
     KeptDataWarnings later(kRun, /*has_begun=*/true, &disk_);
     EXPECT_TRUE(later.problem().ok()) << later.problem();

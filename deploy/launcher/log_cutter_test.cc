@@ -13,8 +13,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Files to cut. With `hang`, cutting one does not end before Release. An object may outlive the
-// test, as the thread does.
+// Stands in for the files to cut. With `hang`, cutting a file blocks until Release. An object may
+// outlive the test, as the cutter's thread may.
 class Files {
  public:
   explicit Files(bool hang) : hangs_(hang) {}
@@ -58,7 +58,7 @@ TEST(LogCutter, CutsTheFilesInOrderEachTime) {
   LogCutter cutter(Of(files));
   cutter.Cut({"a", "b"});
   EXPECT_THAT(files->AwaitEnded(2), ElementsAre("a", "b"));
-  // The thread may still be about to say that it is done.
+  // Try until it succeeds: the thread may not have marked itself as idle yet.
   while (files->AwaitEnded(2).size() < 3) cutter.Cut({"c"});
   EXPECT_EQ(files->AwaitEnded(3)[2], "c");
 }

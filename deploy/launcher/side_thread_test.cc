@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Tasks that do not end before Release. An object may outlive the test, as the thread does.
+// Makes tasks that block until Release. An object may outlive the test, as the thread may.
 class Gate {
  public:
   void Pass(const std::string& name) {
@@ -82,7 +82,8 @@ TEST_F(SideThreadTest, ATaskThatHangsDoesNotHoldUpTheEndAndTheNextIsDropped) {
     thread.Post(TaskOf("b"));
   }
   gate_->Release();
-  // The thread lives on by itself. It has the gate until it has ended, or dropped its tasks.
+  // The thread continues without the SideThread. It refers to the gate until it has finished the
+  // running task and dropped the other.
   for (int waited_ms = 0; gate_.use_count() > 1 && waited_ms < 60000; ++waited_ms) {
     poll(nullptr, 0, 1);
   }

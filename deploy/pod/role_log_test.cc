@@ -121,14 +121,14 @@ TEST_F(RoleLogTest, AStdoutThatNobodyReadsStopsNeitherSayNorTheEnd) {
   const std::string page(4096, 'x');
   while (write(ends[1], page.data(), page.size()) > 0) {
   }
-  // From now on a write to the full pipe waits for ever.
+  // The pipe is full. Without O_NONBLOCK the next write to it blocks for ever.
   ASSERT_EQ(fcntl(ends[1], F_SETFL, 0), 0);
   close(echo_);
   echo_ = ends[1];
   Open();
   for (int i = 0; i < 1000; ++i) log_->Say("said");
   log_->Drain(1);
-  // Lets the thread go on, so that it has ended with the descriptor before the test closes it.
+  // Unblock the thread, so that it no longer uses the descriptor when the test closes it.
   signal(SIGPIPE, SIG_IGN);
   close(ends[0]);
   log_->Drain(kDrainMs);

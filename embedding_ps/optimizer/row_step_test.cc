@@ -31,7 +31,7 @@ TEST(RowStepTest, ARowMayBeLeftAloneForBillionsOfSteps) {
   }
 }
 
-// Tries the steps where the kinds of floats meet, and some in between.
+// Tries the steps at which one kind of float ends and the next begins, and some in between.
 TEST(RowStepTest, EveryStepOfThePeriodHasAFloatOfItsOwn) {
   constexpr int64_t kNegative = kMostExactCount + kLargerFloats;
   for (const int64_t step :

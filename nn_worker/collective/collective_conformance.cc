@@ -23,7 +23,7 @@ void CollectiveConformance::Spawn(int size, const std::function<void(Collective*
 
 namespace {
 
-// Values whose sum has another last bit if they are added in another order.
+// Values whose sum has different last bits if they are added in another order.
 float ValueOf(int rank, size_t i) {
   return static_cast<float>(UniformDouble(RandomBits(3, rank, i)) - 0.5) *
          static_cast<float>(1 << (i % 20));

@@ -3,8 +3,8 @@
 // made in rank order, so they have the bits of NewLocalCollectives.
 //
 // A sum is a kernel that waits for the other ranks' kernels, and ends as soon as any rank is
-// aborted or destroyed. Meanwhile the rank's device runs nothing else, and calls of that device
-// wait.
+// aborted or destroyed. While it waits, the rank's device runs nothing else, and calls of that
+// device wait, too.
 
 #ifndef SATRAP_NN_WORKER_COLLECTIVE_LOCAL_REDUCTION_H_
 #define SATRAP_NN_WORKER_COLLECTIVE_LOCAL_REDUCTION_H_

@@ -10,7 +10,8 @@
 namespace satrap {
 namespace {
 
-// The order of the parameters. There is a kResidual only if the input needs a product to be added.
+// The order of the parameters. kResidual exists only if the input must be projected before it is
+// added.
 enum Weight { kQuery, kKey, kValue, kResidual };
 
 class AttentionLayer final : public BackendLayer {
@@ -122,7 +123,8 @@ class AttentionLayer final : public BackendLayer {
  private:
   bool HasResidualWeight() const { return config_.residual() && dim_ != units_; }
 
-  // `x`, or a copy in `room` if its rows have gaps: products see each vector as a row.
+  // `x`, or a copy in `room` if its rows have gaps, because the products treat each vector as a
+  // row.
   Tensor WithoutGaps(const Tensor& x, const Tensor& room) {
     if (!x.has_gaps()) return x;
     backend_->Copy(x, room.FirstRows(x.rows), /*add=*/false);

@@ -38,7 +38,7 @@ class MultiplyLayer final : public BackendLayer {
       backend_->Multiply(dys[0], xs[0], dxs[1].tensor, dxs[1].add);
       return absl::OkStatus();
     }
-    // A sample has one factor, so the factor's gradient is the dot product of two vectors.
+    // A sample has a single factor, so the factor's gradient is the dot product of two vectors.
     const Tensor dots = dots_.FirstRows(dys[0].rows);
     backend_->PairDots({dys[0], xs[0]}, {{0, 0, 1, 0}}, dys[0].cols, dots);
     backend_->Copy(dots, dxs[1].tensor, dxs[1].add);

@@ -43,7 +43,7 @@ class LogLoss {
   double samples() const { return sums_[0].value(); }
   double weight() const { return sums_[1].value(); }
   MetricValue LogLossValue() const;
-  // logloss / entropy of the click rate; undefined for one class.
+  // logloss / entropy of the click rate; undefined if there is only one class.
   MetricValue NormalisedEntropy() const;
   // Sum of predicted probabilities / sum of labels.
   MetricValue Calibration() const;

@@ -5,7 +5,8 @@
 //                            testing::Values<DeviceFactory>([] { return NewHostDeviceBackend({});
 //                            }));
 //
-// If a factory has no backend, as without a card, the tests are skipped with its message.
+// If a factory makes no backend, for example without a card, the tests are skipped with its
+// message.
 
 #ifndef SATRAP_NN_WORKER_MODELS_DEVICE_TRAINING_H_
 #define SATRAP_NN_WORKER_MODELS_DEVICE_TRAINING_H_

@@ -52,7 +52,8 @@ class AnyWorkerRequests final : public RequestPolicy {
         not_yets_in_a_row_ = std::min(not_yets_in_a_row_ + 1, kMostNotYets);
         return;
       case NextBatchAnswerHeader::ENDED:
-        // Several requests to one worker may be open, and each of them gets this answer.
+        // Several requests to one worker may be open, and the worker gives this answer to each of
+        // them.
         if (!ended_[request.worker]) --workers_left_;
         ended_[request.worker] = true;
         return;

@@ -1,4 +1,4 @@
-// What rank 0 reports about the model that a run begins with or scores with.
+// Reports of rank 0 about the model that a run begins with or scores with.
 //
 // Thread-safe: functions of their arguments.
 
@@ -20,11 +20,12 @@ namespace satrap {
 inline constexpr char kWarmStartFile[] = "/warm_start.textproto";
 
 // Logs what was taken, by table and feature and by parameter, with a warning for each way in which
-// ids become other keys; and leaves it in the run's folder for the report. Errors as DurableFile.
+// the same ids become other keys. Writes the result into the run's folder, where the report finds
+// it. Errors as DurableFile.
 absl::Status TellOfWarmStart(const WarmStartResult& result, const std::string& run_dir,
                              const Logger& logger);
 
-// Logs with which model a run scores, and `warnings`.
+// Logs the model that a run scores with, and `warnings`.
 void TellOfScoring(const std::string& model, uint64_t step,
                    const std::vector<std::string>& warnings, const Logger& logger);
 

@@ -1,7 +1,7 @@
 // The speed that a job's dense network would have if the machine computed nothing but its matrix
-// products: for each weight matrix the product of Forward and the two of Backward, in the job's
-// precision and by the CPU's backend as the NN worker runs them, without bias and activation, over
-// a global batch. No training can be faster.
+// products: for each weight matrix the product of Forward and the two of Backward, for a global
+// batch. The CPU's backend runs them as in the NN worker, in the job's precision, without bias and
+// activation. No training can be faster.
 //
 //   products_benchmark JOB     JOB is a resolved job file, as each run folder has one
 //

@@ -1,4 +1,4 @@
-// How the coordinator's process exits while one of its file operations is under way.
+// How the coordinator's process exits during one of its file operations.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -31,8 +31,8 @@ using ::testing::Not;
 class CoordinatorExitTest : public RunFixture {
  protected:
   // Starts the coordinator of a run and waits until it reads the folder of the run's lists of
-  // files. The next thing it does there is to open `list_`, a pipe that nobody writes to, so it
-  // waits.
+  // files. The next file that it opens there is `list_`, a pipe that nobody writes to, so that
+  // operation hangs.
   void StartWithAFileThatHangs() {
     JobConfig job = SmallJob();
     job.set_run_dir(Path("run"));

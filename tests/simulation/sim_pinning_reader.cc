@@ -6,7 +6,7 @@
 namespace satrap::simulation {
 namespace {
 
-// Each costs as much as the check of a cut.
+// At most this many reads, because each costs as much as the check of a cut.
 constexpr int kMostReads = 3;
 constexpr uint64_t kMostEventsBetween = 2000;
 

@@ -61,13 +61,13 @@ class ConsumedSplit {
   // useless.
   std::string Merge(const ConsumedSplit& other);
 
-  // Whether all records, or offsets, and the end are consumed.
+  // Whether all records (of a partition, all offsets) and the end of the split are consumed.
   bool is_done() const;
   bool has_end() const { return split_rows_.has_value() || bounds_.has_value(); }
   uint64_t rows() const { return rows_; }
   // The number of all records of the split; absent unless it is a file whose end is consumed.
   absl::optional<uint64_t> split_rows() const { return split_rows_; }
-  // As the functions of Ledger with the same names (ledger.h).
+  // These do the same as the functions of Ledger with the same names (ledger.h).
   bool IsBlockBegun(uint64_t block) const;
   std::vector<Range> Consumed(uint64_t block, uint32_t size) const;
   std::vector<Offsets> OpenBlocks() const;

@@ -16,14 +16,14 @@ constexpr int64_t kLongestPauseMs = 30000;
 
 absl::StatusOr<int64_t> RestartCount::AddFailure(const Ending& end, int max_restarts) {
   const Ending before = std::exchange(before_, end);
-  // If the coordinator heard of the end, it has judged it already. Otherwise the second end
-  // decides, because the first may be an echo of an end elsewhere.
+  // If the coordinator heard of the end, it has judged the end already. Otherwise the second end
+  // decides, because the first may have been a mere consequence of another process's failure.
   repeated_ = IsRepeated(end, before) && NoRestartCures(end, before);
   if (repeated_) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "\n  the generation before ended by the same before all roles were ready, so no restart "
-        "cures it: ",
-        RuleOf(end).cure));
+    return absl::FailedPreconditionError(
+        absl::StrCat("\n  the previous generation ended by the same cause, also before all roles "
+                     "were ready, so no restart cures it: ",
+                     RuleOf(end).cure));
   }
   if (since_cut_ >= max_restarts) {
     if (since_cut_ == 0) return absl::FailedPreconditionError("");

@@ -21,7 +21,7 @@ std::vector<Restart> RestartsOf(const RunLog& log) {
   std::vector<Restart> restarts;
   for (const RunLogEntry& entry : log.entries()) {
     if (!entry.has_generation() || entry.generation().generation() == 1) continue;
-    // This entry announces a generation that has an entry of its own.
+    // This entry only announces a generation, which has an entry of its own.
     if (entry.generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
     Restart restart;
     restart.set_generation(entry.generation().generation());
@@ -64,8 +64,8 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
     progress.cut->set_cut(start);
     progress.cut_unix_ms = TimeOfCut(log, start);
     const auto manifest = ReadManifest(FolderOfCut(run_dir, start));
-    // Only the counts in a message depend on the manifest; the roles check the cut when they load
-    // it.
+    // Without a manifest only the counts in a message are missing; the roles check the cut when
+    // they load it.
     if (manifest.ok()) {
       if (entry == nullptr) progress.cut->set_step(manifest->step());
       progress.cut_samples = manifest->position().samples();
@@ -79,7 +79,7 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
 absl::StatusOr<std::string> GoBack(const absl::Status& started, const JobConfig& job,
                                    RunProgress* progress) {
   if (!absl::IsFailedPrecondition(started) || !progress->job_before.has_value()) return started;
-  // If somebody has just asked for this job, it is refused, and nothing has changed.
+  // If a user has just asked for this job, return the error instead: the log does not have the job.
   if (!JobChangeText(*progress->job, job).empty()) return started;
   const std::string change = JobChangeText(*progress->job_before, job);
   progress->job = progress->job_before;
@@ -109,7 +109,7 @@ std::string ResumeText(const std::string& run_dir, const RunProgress& progress,
   if (problem.empty()) {
     return absl::StrCat("`satrap resume ", shown_dir, "` goes on from ", BeginningText(progress));
   }
-  // Naming that cut as the place to continue from would send people into the same error again.
+  // Do not suggest to continue from this cut, which would lead to the same error again.
   return absl::StrCat("the newest cut, ", progress.cut->cut(), ", is ", problem,
                       "\n  restore it, or go on from another cut with `satrap resume ", shown_dir,
                       " --from CUT`; `satrap checkpoint list ", shown_dir, "` lists them");
@@ -136,8 +136,7 @@ std::string LossText(const RunProgress& progress, const StatusAnswer& status) {
     }
     return text + (lost == 1 ? " after it is lost" : " after it are lost");
   }
-  // The last report may be a second old, so a report of no steps does not mean that there were
-  // none.
+  // The last report may be a second old, so steps may have been trained although it shows none.
   return "at most the work after it is lost";
 }
 

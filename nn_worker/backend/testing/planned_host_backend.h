@@ -1,4 +1,4 @@
-// DeviceBackend on HostDevice with the plans of a library, which a kernel planner replaces
+// DeviceBackend on HostDevice with plans, as from a library. A kernel planner replaces the library
 // (nn_worker/products/kernel_planner.h). So tests on the CPU take the same path as a network on a
 // card.
 
@@ -16,8 +16,8 @@ namespace satrap {
 std::unique_ptr<Backend> NewPlannedHostBackend(const HostDeviceOptions& options,
                                                Refusal refusal = {}, PlannerLog* log = nullptr);
 
-// Refuses epilogue e (ProductEpilogue) if bit e of `pattern` is set, and results of 16 bits if bit
-// kNumEpilogues is: with NOT_FOUND, as a library does.
+// Returns a function that refuses epilogue e (ProductEpilogue) if bit e of `pattern` is set, and
+// results of 16 bits if bit kNumEpilogues is set. It refuses with NOT_FOUND, as a library does.
 inline constexpr unsigned kNumEpilogues = 6;
 inline constexpr unsigned kEpiloguePatterns = 1u << kNumEpilogues;
 inline constexpr unsigned kRefusalPatterns = kEpiloguePatterns << 1;

@@ -7,8 +7,8 @@
 namespace satrap {
 
 absl::StatusOr<DynamicLibrary> DynamicLibrary::Open(const std::string& name) {
-  // RTLD_LOCAL: its symbols must not replace those of others. RTLD_NOW: a library that does not fit
-  // is detected here, and not in the middle of a step.
+  // RTLD_LOCAL: the library's symbols must not replace those of other libraries. RTLD_NOW: an
+  // incompatible library is detected here instead of in the middle of a step.
   void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     return absl::FailedPreconditionError(

@@ -271,8 +271,8 @@ TEST(GraphBuilderTest, EachTaskHasAnOutputWhichLayersMayRead) {
   ASSERT_EQ(graph->outputs.size(), 2u);
   EXPECT_EQ(graph->tensors[graph->outputs[0]].name, "a");
   EXPECT_EQ(graph->tensors[graph->outputs[1]].name, "b/output");
-  // The loss assigns the gradient of the output, so this may not lie within that of the
-  // concatenation.
+  // The loss assigns the gradient of the output, so that gradient must not lie within the gradient
+  // of the concatenation.
   EXPECT_LT(graph->tensors[graph->outputs[0]].within, 0);
 }
 

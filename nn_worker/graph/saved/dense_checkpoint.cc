@@ -20,7 +20,7 @@ void Put(T value, std::string* out) {
   out->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// Takes numbers from the front of a span; fails once and stays failed.
+// Reads numbers from the front of a span. After a failure all further reads fail.
 class Reader {
  public:
   explicit Reader(absl::string_view bytes) : rest_(bytes) {}

@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// Every whole number up to this is a float.
+// Every whole number up to this is exact as a float.
 constexpr int64_t kPart = int64_t{1} << 24;
 
 bool HasShape(const NamedArray& array, const ArrayShape& shape) {

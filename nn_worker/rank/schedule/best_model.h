@@ -1,9 +1,8 @@
-// Decides which validation was the best so far, and whether to stop because none has been better
+// Decides which validation was the best so far, and whether to stop because no better one has come
 // for long.
 //
-// A pure function of the values offered, which are those of the task that evaluation.task names, so
-// all ranks decide alike from the same metrics. NaN (a validation set with one class, or without
-// samples) is never the best.
+// A pure function of the values offered (those of the task that evaluation.task names), so all
+// ranks decide alike. NaN (a validation set with one class, or without samples) is never the best.
 
 #ifndef SATRAP_NN_WORKER_RANK_SCHEDULE_BEST_MODEL_H_
 #define SATRAP_NN_WORKER_RANK_SCHEDULE_BEST_MODEL_H_

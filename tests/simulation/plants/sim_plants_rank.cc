@@ -15,7 +15,7 @@ constexpr double kNudge = 1e-9;  // far below the distance of two drawn metrics
 using CutMarkedCallback = absl::AnyInvocable<void(absl::StatusOr<CutMarked>)>;
 using CutEndedCallback = absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)>;
 
-// Passes everything on. Stands between a rank and its simulated network.
+// Passes everything on. It is put between a rank and its simulated network.
 class PlantedTrainer : public StepTrainer {
  public:
   PlantedTrainer(const Site& site, StepTrainer* next) : site_(site), next_(next) {}
@@ -52,7 +52,7 @@ class PlantedTrainer : public StepTrainer {
 
  protected:
   virtual void OnStep(const StepFlags& /*flags*/, StepResult* /*result*/) {}
-  // Later, as if it had been done.
+  // Reports `result` to `done` a little later, as if the work had been done.
   template <typename Done, typename Result>
   void Say(Done done, Result result) {
     site_.loop->Post([done = std::move(done), result]() mutable { done(result); });
@@ -231,7 +231,8 @@ std::unique_ptr<RankObserver> NewUndisguisedObserver(RankObserver* observer) {
   return std::make_unique<UndisguisedObserver>(observer);
 }
 
-// Drawn metrics lie on a grid (DrawMetrics), and the same expression gives the same bits again.
+// Drawn metrics lie on a grid (DrawMetrics). Rounding to the grid by the same expression gives the
+// same bits again.
 MetricValues Undisguised(const MetricValues& values) {
   MetricValues shown = values;
   const double auc = values.auc(), logloss = values.logloss();
@@ -302,8 +303,8 @@ std::vector<Fault> RankFaults() {
        .with_deaths = true,
        .position =
            [](const Site& site, RunPosition* position) {
-             // The cut says that training is over; a generation that trains on makes other steps
-             // than were promised.
+             // The cut says that training is over. A generation that goes on training makes other
+             // steps than were promised.
              if (site.role != EMBEDDING_PS) position->set_next(RunPosition::RESUME);
            }},
   };
