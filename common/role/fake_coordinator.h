@@ -1,7 +1,5 @@
 // A fake coordinator for tests of one role's process. It answers like a coordinator whose run is in
-// a state that the test sets, and it can also lose, refuse and garble answers.
-//
-// Thread-safe.
+// a state that the test sets, and it can also lose, refuse and garble answers. Thread-safe.
 
 #ifndef SATRAP_COMMON_ROLE_FAKE_COORDINATOR_H_
 #define SATRAP_COMMON_ROLE_FAKE_COORDINATOR_H_
@@ -61,6 +59,9 @@ class FakeCoordinator final : public rpc::Handler {
     return heartbeats_with_members_;
   }
   void SetJob(const JobConfig& job) { job_ = job; }
+  // Call before the role starts. It is told that SIGTERM asks it to go elsewhere.
+  void LetLeave() { lets_leave_ = true; }
+  int AwaitLeaving();  // a heartbeat that says so; returns how many wishes have come
   // Deals the partitions of these splits to loader 1, except those that a heartbeat reports as
   // known.
   void Deal(const std::vector<uint32_t>& splits) {
@@ -94,12 +95,7 @@ class FakeCoordinator final : public rpc::Handler {
     while (wishes_ < count) changed_.Wait(&mutex_);
     return wishes_;
   }
-  // Waits for `count` more heartbeats, whether or not they are answered.
-  void AwaitHeartbeats(int count) {
-    MutexLock lock(&mutex_);
-    const int enough = heartbeats_ + count;
-    while (heartbeats_ < enough) changed_.Wait(&mutex_);
-  }
+  void AwaitHeartbeats(int count);  // this many more, however they are answered
   RunState state() {
     MutexLock lock(&mutex_);
     return state_;
@@ -138,6 +134,8 @@ class FakeCoordinator final : public rpc::Handler {
   bool starts_when_ready_ GUARDED_BY(mutex_) = false;
   absl::optional<absl::Status> register_error_;
   JobConfig job_;
+  bool lets_leave_ = false;
+  bool leaving_ GUARDED_BY(mutex_) = false;
   int heartbeats_ GUARDED_BY(mutex_) = 0;
   int heartbeats_with_members_ GUARDED_BY(mutex_) = 0;
   int waits_left_ GUARDED_BY(mutex_) = 0;

@@ -47,7 +47,10 @@ struct CoordinatorFlags {
   // from the cut `from`, which is a name in RUN/checkpoints or a path to such a name; if `from` is
   // empty, it begins from the newest cut.
   bool next_job = false;
-  std::string from;  // only with next_job
+  std::string from;  // only with next_job or a submission
+  // Which submission of the run this coordinator belongs to (common/checkpoint/run_end.h); 0: it is
+  // a launcher's. In pods next_job and from count only if the log has no such submission yet.
+  int submission = 0;
   // How the generation before ended. --ended is the message without its text, as protobuf text on
   // one line, and --cause is the text. Both may be missing.
   Ending ended;

@@ -5,7 +5,7 @@
 //
 //   STARTING --all members ready--> RUNNING --Finish--> FINISHED
 //      |                              |-----a stop's cut, or its time is over--> STOPPED
-//      |                              |-----a scale's cut--> RESTARTING
+//      |                              |-----a scale's cut, or a move's--> RESTARTING
 //      \------------------------------\---- a loss that a restart may cure --> RESTARTING
 //      \                               \--- one that it does not cure, or no restart is left
 //       \                                                                        --> FAILED
@@ -13,7 +13,7 @@
 //           the next one has the earlier job (job_trial.h)                       --> RESTARTING
 //
 // FINISHED, STOPPED, RESTARTING and FAILED are final. Every method still answers in them, so that
-// all members learn of the end. If there are several causes, the first is kept, because the later
+// all members learn of the end; the run's end is in its log before (generation_end.h). If there are several causes, the first is kept, because the later
 // ones follow from it. A restart may cure the following losses: a member is lost or was started
 // again; Fail with UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED, ABORTED, UNKNOWN, INTERNAL or
 // RESOURCE_EXHAUSTED; an error of the run's log; another coordinator has begun a later generation;
@@ -29,16 +29,13 @@
 // it is not known whether the entry is in the log (the log's folder could not be synced), the
 // commit is never answered and the generation ends; the next generation reads what the log holds.
 //
-// The log is compacted (RunLog::Compact) after a commit, when it has grown by `compact_after`.
-//
-// What the engine does about topics is in topics/run_topics.h.
-//
-// Everything else is in memory and ends with the generation. File work runs on `disk_executor`, one
+// The log is compacted (RunLog::Compact) after a commit, when it has grown by `compact_after`. What
+// the engine does about topics is in topics/run_topics.h. Everything else is in memory and ends with
+// the generation. File work runs on `disk_executor`, one
 // task at a time, never under the lock that the other calls need. A task that has not returned for
 // checkpoint.limit_seconds ends the generation, even in the middle of an append, whose outcome is
 // then not known; this generation ignores what the task does after that. A task that removes
 // several old cuts has that time for each of them.
-//
 // Thread-safe. No gRPC, no threads; time is the executor's.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_COORDINATOR_ENGINE_H_
@@ -71,32 +68,33 @@ struct CoordinatorTimeouts {
   int64_t partitions_period_ms = 10000;
   // If a broker did not answer, how long to wait before asking it again.
   int64_t broker_pause_ms = 1000;
+  // How often a log that refuses the run's end is asked, and for how long if a launcher waits.
+  int64_t end_period_ms = 1000;
+  int64_t end_limit_ms = 10000;
 };
 
 struct CoordinatorOptions {
-  Executor* executor = nullptr;  // for timers and answers; never blocked
-  // For file work, which blocks. May be the same as `executor` if blocking that does no harm.
-  Executor* disk_executor = nullptr;
+  Executor* executor = nullptr;       // for timers and answers; never blocked
+  Executor* disk_executor = nullptr;  // for file work, which blocks; may be the same as `executor`
   FileSystem* file_system = nullptr;
   // For a job that reads topics: the source that answers questions about topics, and the executor
-  // that runs these questions, one at a time. Only loaders that ask for their partitions wait for
-  // this executor.
+  // that runs these, one at a time. Only loaders that ask for their partitions wait for it.
   TopicSource* topics = nullptr;
   Executor* topic_executor = nullptr;
   uint64_t writer = 0;                   // random id of this process; part of its drafts' names
   size_t compact_after = kCompactAfter;  // as in ClaimRequest
+  bool in_pods = false;                  // else a launcher starts all processes of a generation
   KillPoints* kill_points = nullptr;     // null: none
   // The wall clock, for the entries of the log.
   std::function<int64_t()> unix_ms;
-  // Receives messages about failures that do not affect the run: a cut that cannot be removed, a
-  // group's offsets that cannot be committed.
+  // Receives messages about failures that do not affect the run, as a cut that cannot be removed.
   std::function<void(const std::string&)> warn;
   CoordinatorTimeouts timeouts;
 };
 
 class CoordinatorEngine final : public rpc::Handler {
  public:
-  // Serves the generation `claimed`, or, if the run has finished, only its end. Executors, file
+  // Serves the generation `claimed`, or, if the run has ended, only its end. Executors, file
   // system and kill points are not owned. They must outlive the engine; the executors may still
   // hold the engine's timers and its questions to brokers after it is destroyed. REQUIRES: all of
   // `options` are set; only kill_points and warn may be null, and also topics and topic_executor if
@@ -131,6 +129,7 @@ class CoordinatorEngine final : public rpc::Handler {
   // Status       FAILED_PRECONDITION if it asks for another run.
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
+  void Move();  // this process goes elsewhere: as for a member that says so with its heartbeat
   // Whether the generation has ended and every member that still sends heartbeats has been told.
   bool EveryoneKnowsTheEnd() const;
 

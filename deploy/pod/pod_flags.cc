@@ -37,6 +37,14 @@ std::vector<Flag> PodFlags::Table() {
                  "that no other pod reaches)",
                  &metrics_port, 1, 65535),
       TextFlag("coordinator", "HOST:PORT", "where all but the coordinator find it", &coordinator),
+      NumberFlag(
+          "submission", "N",
+          "which submission of the run the coordinator belongs to (default: 1); each resume is "
+          "one more",
+          &submission, 1),
+      TextFlag("from", "CUT",
+               "the cut that the coordinator's submission begins from (default: the newest)",
+               &from),
       Required(TextFlag("scratch", "DIR",
                         "a folder of this container that may be written, for a role's ending",
                         &scratch)),
@@ -98,6 +106,8 @@ std::vector<std::string> RoleCommand(const PodFlags& flags, Role role, const Job
   }
   if (role == COORDINATOR) {
     command.push_back(absl::StrCat("--config=", flags.config));
+    command.push_back(absl::StrCat("--submission=", flags.submission));
+    if (!flags.from.empty()) command.push_back(absl::StrCat("--from=", flags.from));
     return command;
   }
   command.push_back(absl::StrCat("--role_index=", flags.role_index));

@@ -26,7 +26,14 @@ std::vector<std::string> CommandOf(Role role, const PodFlags& flags = Flags(),
 TEST(PodFlagsTest, EachRoleGetsWhatItTakes) {
   EXPECT_THAT(CommandOf(COORDINATOR),
               ElementsAre("/opt/deploy/coordinator/coordinator", "--ending=/scratch/e",
-                          "--listen=[::]:7000", "--config=/etc/job"));
+                          "--listen=[::]:7000", "--config=/etc/job", "--submission=1"));
+  PodFlags resumed = Flags();
+  resumed.submission = 3;
+  resumed.from = "best";
+  EXPECT_THAT(
+      CommandOf(COORDINATOR, resumed),
+      ElementsAre("/opt/deploy/coordinator/coordinator", "--ending=/scratch/e",
+                  "--listen=[::]:7000", "--config=/etc/job", "--submission=3", "--from=best"));
   EXPECT_THAT(
       CommandOf(EMBEDDING_PS),
       ElementsAre("/opt/embedding_ps/embedding_ps", "--ending=/scratch/e", "--listen=[::]:7000",

@@ -7,10 +7,9 @@
 //   0, 1, 77, others   after 5, 10, 20, 30 s
 //   and not before the pause of the table of causes (common/role/cause_table.h)
 //
-// The coordinator begins generations, so it follows the launcher's rules (RestartCount): its
-// causes, pauses and max_restarts. It is not started again if no restart cures the failure, or if
-// somebody has stopped the run. The log does not say that the run was stopped, so the next
-// coordinator would continue it.
+// The coordinator begins generations, so it follows the launcher's rules (RestartCount): its causes,
+// pauses and max_restarts. Where those end the run, it is started again like a role that
+// exits with 1: the run's log says how the run has ended, and the next coordinator tells everybody.
 //
 // Not thread-safe.
 
@@ -20,7 +19,6 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "deploy/launcher/process/restart_count.h"
 #include "proto/control.pb.h"
 
@@ -52,9 +50,8 @@ class RoleRestarts {
 class CoordinatorRestarts {
  public:
   explicit CoordinatorRestarts(int max_restarts) : max_restarts_(max_restarts) {}
-  // `cut` is the run's newest cut according to its log, or empty. FAILED_PRECONDITION says why the
-  // coordinator is not started again.
-  absl::StatusOr<int64_t> PauseMs(const RoleEnd& end, const std::string& cut);
+  // As RoleRestarts. `cut` is the run's newest cut according to its log, or empty.
+  int64_t PauseMs(const RoleEnd& end, const std::string& cut);
 
  private:
   const int max_restarts_;
