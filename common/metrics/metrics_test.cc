@@ -22,7 +22,7 @@ int Connect(const std::string& address) {
   sockaddr_in name{};
   name.sin_family = AF_INET;
   name.sin_port = htons(std::atoi(address.substr(address.find(':') + 1).c_str()));
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(inet_pton(AF_INET, address.substr(0, address.find(':')).c_str(), &name.sin_addr), 1);
   EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
   return fd;
 }
