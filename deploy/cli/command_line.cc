@@ -90,8 +90,9 @@ nn_worker.replicas, or another field that `resume --set` may change. A run that 
 already is not restarted.)"},
     {"submit", 1, 1, "JOB", TableOf<SubmitFlags>,
      R"(Trains the job of a file as pods of a Kubernetes cluster, by kubectl, which must be on the PATH
-and reach the cluster (docs/kubernetes.md). Shows the run's story until it ends, and exits as `train`
-does; Ctrl-C leaves the run alone. A submission that was broken off is completed by the same command.)"},
+and reach the cluster (docs/kubernetes.md). Shows the run's story until it ends, and exits as
+`train` does; Ctrl-C leaves the run alone. If a submission was broken off, the same command
+completes it.)"},
     {"list", 0, 0, "", TableOf<ClusterFlags>, "Lists the runs in a namespace of the cluster."},
     {"logs", 1, 3, "RUN [ROLE I]", TableOf<ClusterLogFlags>,
      R"(Shows the log of a run in the cluster: its story, or the log of process I of a role, such as

@@ -294,8 +294,9 @@ TEST(ParseCommandLine, HelpIsGivenWhereverItIsAskedFor) {
 
 TEST(HelpText, EveryCommandHasOneThatFitsTheTerminal) {
   for (const char* name :
-       {"demo", "train", "validate", "evaluate", "predict", "retrieve", "status", "resume", "stop",
-        "checkpoint", "scale", "chaos", "bench", "models", "model", "produce", "topics"}) {
+       {"demo",   "train",      "validate", "evaluate", "predict", "retrieve", "status", "resume",
+        "stop",   "checkpoint", "scale",    "chaos",    "bench",   "models",   "model",  "produce",
+        "topics", "submit",     "list",     "logs",     "delete",  "story"}) {
     const std::string text = HelpText(name);
     EXPECT_THAT(text, HasSubstr(std::string("usage: satrap ") + name));
     EXPECT_THAT(text, Not(HasSubstr("`satrap COMMAND --help`"))) << name;
