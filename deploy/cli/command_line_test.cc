@@ -146,7 +146,7 @@ TEST(ParseCommandLine, RefusesWhatDoesNotFit) {
   EXPECT_EQ(ErrorOf({"train"}), "usage: satrap train JOB");
   EXPECT_EQ(ErrorOf({"train", "a", "b"}), "usage: satrap train JOB");
   EXPECT_EQ(ErrorOf({"train", "a", "--set"}), "--set needs a value: --set path=value");
-  EXPECT_EQ(ErrorOf({"status", "--report=x"}), "unknown flag --report; no flag is taken");
+  EXPECT_EQ(ErrorOf({"models", "--report=x"}), "unknown flag --report; no flag is taken");
   EXPECT_EQ(ErrorOf({"help", "train", "stop"}), "usage: satrap help [COMMAND]");
 }
 
