@@ -17,6 +17,8 @@ std::vector<Flag> RoleFlags::Table() {
       TextFlag("listen", "ADDRESS", "where this role serves", &listen),
       TextFlag("advertise", "ADDRESS", "where peers reach it (default: --listen)", &advertise),
       TextFlag("ending", "PATH", "the file in which it leaves its Ending", &ending),
+      TextFlag("metrics", "IP:PORT", "where it serves metrics (default: a port of this machine)",
+               &metrics),
   };
 }
 
@@ -40,6 +42,7 @@ std::vector<Flag> CoordinatorFlags::Table() {
       MayBeEmpty(std::move(how)),
       MayBeEmpty(TextFlag("cause", "TEXT", "the text of that Ending", &cause)),
       TextFlag("ending", "PATH", "the file in which it leaves its Ending", &ending),
+      TextFlag("metrics", "IP:PORT", "where it serves metrics (default: nowhere)", &metrics),
   };
 }
 

@@ -28,6 +28,8 @@ struct RoleFlags {
   // for it this is the host name or IP address that collectives bind to.
   std::string advertise;
   std::string ending;  // the file in which this process leaves its Ending (ending.h); empty: none
+  // Where it serves its metrics, IP:PORT; empty: at a port of this machine that no other reaches.
+  std::string metrics;
   std::vector<Flag> Table();
 };
 
@@ -53,8 +55,9 @@ struct CoordinatorFlags {
   // one line, and --cause is its text. Both may be missing.
   Ending ended;
   std::string cause;
-  std::string ending;  // as in RoleFlags
-  int role_index = 0;  // not used: there is one coordinator
+  std::string ending;   // as in RoleFlags
+  std::string metrics;  // where it serves its metrics, IP:PORT; empty: nowhere
+  int role_index = 0;   // not used: there is one coordinator
   std::vector<Flag> Table();
 };
 

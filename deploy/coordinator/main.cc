@@ -31,6 +31,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,7 @@
 #include "common/file/file_system.h"
 #include "common/file/mount_name.h"
 #include "common/log/log.h"
+#include "common/metrics/metrics.h"
 #include "common/role/cause_table.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
@@ -273,11 +275,24 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
                {"run", absl::StrCat(absl::Hex(claimed->run_id, absl::kZeroPad16))},
                {"generation", claimed->generation},
                {"cut", claimed->cut_folder}});
+  if (claimed->job.has_kubernetes()) {
+    // Pods may have to wait for nodes and images.
+    options.timeouts.start_timeout_ms =
+        static_cast<int64_t>(claimed->job.kubernetes().start_seconds() * 1000);
+  }
+  MetricsRegistry metrics("coordinator", 0);
+  metrics.AddGauge("satrap_generation", "The generation that the coordinator serves")
+      ->Set(static_cast<double>(claimed->generation));
   NowDoing("serves its generation");
   CoordinatorEngine engine(*std::move(claimed), options);
   ASSIGN_OR_RETURN(auto server,
                    rpc::GrpcServer::Start(flags.listen, rpc::EndpointOptions(),
                                           {rpc::GrpcServer::Service{kMethods, &engine}}));
+  std::unique_ptr<MetricsServer> metrics_server;
+  if (!flags.metrics.empty()) {
+    ASSIGN_OR_RETURN(metrics_server, MetricsServer::Start(&metrics, flags.metrics));
+    metrics_server->ShowReady();
+  }
   logger.Info("waiting for members", {{"address", server->address()}});
   const RunState state = ServeGeneration(&engine, options.in_pods, logger);
   const Exit exit = ExitOf(state, engine);

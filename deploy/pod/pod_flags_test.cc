@@ -46,6 +46,19 @@ TEST(PodFlagsTest, EachRoleGetsWhatItTakes) {
                           "--coordinator=demo:7000", "--advertise=10.0.0.7"));
 }
 
+TEST(PodFlagsTest, MetricsAreServedAtTheAddressOfThePod) {
+  PodFlags flags = Flags();
+  flags.metrics_port = 7001;
+  for (const Role role : {COORDINATOR, EMBEDDING_PS, DATA_LOADER, NN_WORKER}) {
+    EXPECT_THAT(CommandOf(role, flags), ::testing::Contains("--metrics=10.0.0.7:7001"));
+  }
+  flags.ip = "fd00::7";
+  EXPECT_THAT(CommandOf(DATA_LOADER, flags), ::testing::Contains("--metrics=[fd00::7]:7001"));
+  flags.ip.clear();
+  EXPECT_EQ(CheckPodFlags(flags, COORDINATOR).message(), "coordinator needs --ip");
+  EXPECT_EQ(CheckPodFlags(flags, DATA_LOADER).message(), "data_loader needs --ip");
+}
+
 TEST(PodFlagsTest, AnAddressOfIpv6HasBrackets) {
   PodFlags flags = Flags();
   flags.ip = "fd00::7";
