@@ -132,7 +132,7 @@ absl::Status ShowLog(const CommandCall& call) {
     if (!role.has_value()) {
       return absl::InvalidArgumentError(
           absl::StrCat("there is no role '", arguments[1],
-                       "'; it is one of coordinator, embedding_ps, embedding_worker, data_loader, "
+                       "'; the roles are coordinator, embedding_ps, embedding_worker, data_loader, "
                        "nn_worker"));
     }
   }
