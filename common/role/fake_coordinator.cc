@@ -14,6 +14,12 @@ int FakeCoordinator::AwaitLeaving() {
   return wishes_;
 }
 
+int FakeCoordinator::AwaitWishes(int count) {
+  MutexLock lock(&mutex_);
+  while (wishes_ < count) changed_.Wait(&mutex_);
+  return wishes_;
+}
+
 void FakeCoordinator::AwaitHeartbeats(int count) {
   MutexLock lock(&mutex_);
   const int enough = heartbeats_ + count;

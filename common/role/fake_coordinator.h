@@ -1,5 +1,7 @@
 // A fake coordinator for tests of one role's process. It answers like a coordinator whose run is in
-// a state that the test sets, and it can also lose, refuse and garble answers. Thread-safe.
+// a state that the test sets, and it can also lose, refuse and garble answers.
+//
+// Thread-safe.
 
 #ifndef SATRAP_COMMON_ROLE_FAKE_COORDINATOR_H_
 #define SATRAP_COMMON_ROLE_FAKE_COORDINATOR_H_
@@ -90,12 +92,9 @@ class FakeCoordinator final : public rpc::Handler {
     wish_error_ = error;
   }
   // Waits until at least `count` wishes have come. Returns the number of wishes so far.
-  int AwaitWishes(int count) {
-    MutexLock lock(&mutex_);
-    while (wishes_ < count) changed_.Wait(&mutex_);
-    return wishes_;
-  }
-  // Waits for `count` more heartbeats, not counting those left unanswered after FallSilent.
+  int AwaitWishes(int count);
+  // Waits for `count` more heartbeats. Heartbeats that are answered with an error or with garbage
+  // count, too; those that are left unanswered after FallSilent do not.
   void AwaitHeartbeats(int count);
   RunState state() {
     MutexLock lock(&mutex_);

@@ -13,7 +13,8 @@
 //           the next one has the earlier job (job_trial.h)                       --> RESTARTING
 //
 // FINISHED, STOPPED, RESTARTING and FAILED are final. Every method still answers in them, so that
-// all members learn of the end; the run's end is in its log before (generation_end.h). If there are several causes, the first is kept, because the later
+// all members learn of the end. The run's end is in its log before anybody is told of it
+// (generation_end.h). If there are several causes, the first is kept, because the later
 // ones follow from it. A restart may cure the following losses: a member is lost or was started
 // again; Fail with UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED, ABORTED, UNKNOWN, INTERNAL or
 // RESOURCE_EXHAUSTED; an error of the run's log; another coordinator has begun a later generation;
@@ -30,13 +31,16 @@
 // synced), the commit is never answered and the generation ends; the next generation reads what the
 // log holds.
 //
-// The log is compacted after a commit, when it has grown by `compact_after`. What the engine does
-// about topics is in topics/run_topics.h. Everything else is in memory and ends with the generation.
-// File work runs on `disk_executor`, one task at a time, never under the lock that the other calls
-// need. A task that has not returned for checkpoint.limit_seconds ends the generation, even in the
-// middle of an append, whose outcome is then not known; this generation ignores what the task does
-// after that. A task that removes
+// The log is compacted (RunLog::Compact) after a commit, when it has grown by `compact_after`.
+//
+// What the engine does about topics is in topics/run_topics.h.
+//
+// Everything else is in memory and ends with the generation. File work runs on `disk_executor`, one
+// task at a time, never under the lock that the other calls need. A task that has not returned for
+// checkpoint.limit_seconds ends the generation, even in the middle of an append, whose outcome is
+// then not known; this generation ignores what the task does after that. A task that removes
 // several old cuts has that time for each of them.
+//
 // Thread-safe. No gRPC, no threads; time is the executor's.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_COORDINATOR_ENGINE_H_
@@ -75,11 +79,14 @@ struct CoordinatorTimeouts {
 };
 
 struct CoordinatorOptions {
-  Executor* executor = nullptr;       // for timers and answers; never blocked
-  Executor* disk_executor = nullptr;  // for file work, which blocks; may be the same as `executor`
+  Executor* executor = nullptr;  // for timers and answers; never blocked
+  // For file work, which blocks. May be the same as `executor` if it does no harm that file work
+  // blocks that executor.
+  Executor* disk_executor = nullptr;
   FileSystem* file_system = nullptr;
   // For a job that reads topics: the source that answers questions about topics, and the executor
-  // that runs these, one at a time. Only loaders that ask for their partitions wait for it.
+  // that runs these questions, one at a time. Only loaders that ask for their partitions wait for
+  // this executor.
   TopicSource* topics = nullptr;
   Executor* topic_executor = nullptr;
   uint64_t writer = 0;                   // random id of this process; part of its drafts' names
@@ -88,7 +95,8 @@ struct CoordinatorOptions {
   KillPoints* kill_points = nullptr;     // null: none
   // The wall clock, for the entries of the log.
   std::function<int64_t()> unix_ms;
-  // Receives messages about failures that do not affect the run, as a cut that cannot be removed.
+  // Receives messages about failures that do not affect the run: a cut that cannot be removed, a
+  // group's offsets that cannot be committed.
   std::function<void(const std::string&)> warn;
   CoordinatorTimeouts timeouts;
 };

@@ -3,8 +3,8 @@
 //   STARTING --Begin--> RUNNING --> FINISHED, STOPPED, RESTARTING or FAILED
 //
 // The last four states are final, and the first cause is kept. Nobody is told of STOPPED or FAILED
-// before the run's log has it: the host appends it, and OnEndAppended makes it the state. Until then
-// nothing else is appended, and no other end takes its place. FINISHED comes by SetEnd.
+// before the run's log has it: the host appends it, and OnEndAppended makes it the state. Until
+// then nothing else is appended, and no other end takes its place. FINISHED comes by SetEnd.
 //
 // The generation does not end while an entry is being appended to the run's log. The entry may be a
 // cut, which gives the run its restarts back, and then less work is lost. An end that comes
@@ -67,15 +67,16 @@ class GenerationEnd {
   const JobTrial& trial() const { return before_.trial; }
   bool has_ended() const { return state_ != STARTING && state_ != RUNNING; }
   bool is_linking() const { return linking_.has_value(); }  // the run's end is not in the log yet
-  // FAILED_PRECONDITION with how the generation ends. REQUIRES: has_ended() or is_linking()
+  // FAILED_PRECONDITION; the message says how the generation has ended, or is about to end.
+  // REQUIRES: has_ended() or is_linking()
   absl::Status EndedError() const;
   // The answer to a member that has failed. If an end is put off, or is not in the log yet, the
   // answer says RESTARTING, because the entry being appended may make a restart possible.
   FailAnswer Told() const;
 
-  // Whether the state is STARTING, the job is not being dropped and the run does not end. If the job
-  // is on trial, RUNNING must be in the log before Begin is called: from then on members train, and
-  // the job must not be dropped.
+  // Whether the state is STARTING, the job is not being dropped and the run does not end. If the
+  // job is on trial, RUNNING must be in the log before Begin is called: from then on members train,
+  // and the job must not be dropped.
   bool may_begin() const { return state_ == STARTING && !dropping_ && !is_linking(); }
   // REQUIRES: may_begin()
   void Begin() { state_ = RUNNING; }
@@ -88,8 +89,8 @@ class GenerationEnd {
   void EndBy(Ending how);       // for good if no restart cures it (cause_table.h)
   void EndByLoss(Ending how);   // a loss that a restart may cure; FAILED if none is left
   void EndForGood(Ending how);  // FAILED, unless the job is on trial; then its change is dropped
-  // End as STOPPED, or RESTARTING after a move, without a last cut, and add to the text what is lost
-  // because of that.
+  // These two end as STOPPED, or as RESTARTING after a move, without a last cut, and add to the text
+  // of `how` what is lost because of that.
   void EndWithoutLastCut(Ending how);
   void EndMoveWithoutCut(Ending how);
   void EndSuperseded();                         // another coordinator has begun a later generation
@@ -107,8 +108,9 @@ class GenerationEnd {
   void SetEnd(RunState end, Ending how);
   // The same for the run's end, which follows in an entry of its own.
   void SetRunEnd(RunState end, Ending how) { put_off_ = PutOffEnd{end, std::move(how), nullptr}; }
-  // Call when the append has failed with `error`. `absent`: the entry certainly is not in the log.
-  // Returns `absent`. Ends the generation if the entry may be there, or another was faster.
+  // Call when the append has failed with `error`. `absent` says that the entry certainly is not in
+  // the log. Ends the generation if the entry may be in the log, or if another coordinator was
+  // faster. Returns `absent`.
   bool EndUnlessKnown(const absl::Status& error, bool absent);
   // Call when the append is over. Does nothing if appends() is false.
   void FinishAppend();
@@ -116,8 +118,8 @@ class GenerationEnd {
   void OnDiskHang(const std::string& hangs);
   // Call when the append of the entry DROPPED, with `how`, has succeeded or failed.
   void OnDropAppended(const absl::Status& status, const Ending& how);
-  // The entry END has been appended, or has failed; `absent`: it is certainly not in the log.
-  // Returns whether it has to be appended once more.
+  // Call when the append of the entry END has succeeded or failed. `absent` says that the entry
+  // certainly is not in the log. Returns whether it has to be appended once more.
   bool OnEndAppended(const absl::Status& status, bool absent);
   // Tells the end that no log has taken. Does nothing if is_linking() is false.
   void EndWithoutLog();

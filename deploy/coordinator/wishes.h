@@ -24,8 +24,8 @@ class Wishes {
   // is under way; INVALID_ARGUMENT if a SCALE changes something in `job` that must not change.
   absl::StatusOr<uint64_t> Add(const WishRequest& request, const JobConfig& job);
 
-  // A process goes elsewhere; `how` is the end of the generation. Further ones share its cut. Returns
-  // whether this is the first.
+  // A process goes elsewhere; `how` is the end of the generation. Further ones share its cut.
+  // Returns whether this is the first.
   bool AddMove(const Ending& how);
 
   // What rank 0 still has to do; nullopt if every wish is fulfilled.

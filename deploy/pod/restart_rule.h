@@ -8,9 +8,10 @@
 //
 // The pause is never shorter than the one in the table of causes (common/role/cause_table.h).
 //
-// The coordinator begins generations, so it follows the launcher's rules (RestartCount): its causes,
-// pauses and max_restarts. Where those end the run, it is started again like a role that exits with
-// 1: the run's log says how the run has ended, and the next coordinator tells everybody.
+// The coordinator begins generations, so for its own restarts the rules of the launcher apply
+// (RestartCount), with the launcher's causes, pauses and max_restarts. Where those end the run, the
+// coordinator is started again like a role that exits with 1: the run's log says how the run has
+// ended, and the next coordinator tells everybody.
 //
 // Not thread-safe.
 

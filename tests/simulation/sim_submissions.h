@@ -1,5 +1,5 @@
-// Which submission of the run the coordinators of a world belong to, and how often the run may begin
-// without progress.
+// Which submission of the run the coordinators of a world belong to, and how often the run may
+// begin without progress.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 

@@ -136,7 +136,7 @@ bool IsFailure(const RunProgress& progress) {
   return progress.end.has_value() && progress.end->state() == FAILED;
 }
 
-// How a run has ended that has not finished. A launcher writes failure.txt, and says more in it than
+// How a run has ended that has not finished. A launcher writes failure.txt, which says more than
 // the log.
 std::string EndText(const std::string& run_dir, const RunProgress& progress,
                     const absl::StatusOr<std::string>& failure) {
