@@ -89,8 +89,8 @@ class GenerationEnd {
   void EndBy(Ending how);       // for good if no restart cures it (cause_table.h)
   void EndByLoss(Ending how);   // a loss that a restart may cure; FAILED if none is left
   void EndForGood(Ending how);  // FAILED, unless the job is on trial; then its change is dropped
-  // These two end as STOPPED, or as RESTARTING after a move, without a last cut, and add to the text
-  // of `how` what is lost because of that.
+  // These end as STOPPED, or as RESTARTING after a move, without a last cut, and add to the text of
+  // `how` what is lost because of that.
   void EndWithoutLastCut(Ending how);
   void EndMoveWithoutCut(Ending how);
   void EndSuperseded();                         // another coordinator has begun a later generation
