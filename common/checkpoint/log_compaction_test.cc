@@ -5,6 +5,7 @@
 #include "common/checkpoint/checked_text.h"
 #include "common/checkpoint/cut_identity.h"
 #include "common/checkpoint/job_of_run.h"
+#include "common/checkpoint/run_end.h"
 #include "common/checkpoint/run_log.h"
 #include "common/file/testing/memory_file_system.h"
 #include "gmock/gmock.h"
@@ -120,6 +121,25 @@ TEST_F(LogCompactionTest, KeepsWhatIsStillAskedFor) {
                                          "3 from 30 with 3 resume", "4 from 20 with no job resume",
                                          "5 from 20 with 3 before 5", "6 from 0 with 3 before 6"));
   }
+}
+
+TEST_F(LogCompactionTest, KeepsTheEndAndWhichSubmissionItIsOf) {
+  RunLog log = Open();
+  RunLogEntry end;
+  end.mutable_end()->set_state(STOPPED);
+  end.mutable_end()->set_submission(1);
+  RunLogEntry resumed = Generation(2, BEGAN_RESUME, CutName(1, 1), 2);
+  resumed.mutable_generation()->set_submission(2);
+  for (const RunLogEntry& entry : {Generation(1, BEGAN_START, "", 1), Cut(1, 1), end}) {
+    ASSERT_TRUE(log.Append(entry).ok());
+  }
+  ASSERT_TRUE(log.Compact(7).ok());
+  ASSERT_NE(Open().end(), nullptr);
+  EXPECT_EQ(Open().end()->state(), STOPPED);
+  ASSERT_TRUE(log.Append(resumed).ok());
+  ASSERT_TRUE(log.Compact(8).ok());
+  EXPECT_EQ(Open().end(), nullptr) << "it was resumed";
+  EXPECT_EQ(SubmissionOf(Open().entries()), 2u);
 }
 
 TEST_F(LogCompactionTest, CompactsWhatIsCompacted) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "common/checkpoint/run_end.h"
 #include "common/checkpoint/run_log.h"
 #include "gtest/gtest.h"
 

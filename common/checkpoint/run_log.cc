@@ -12,6 +12,7 @@
 #include "common/checkpoint/checked_text.h"
 #include "common/checkpoint/log_compaction.h"
 #include "common/checkpoint/old_phrases.h"
+#include "common/checkpoint/run_end.h"
 
 namespace satrap {
 namespace {
@@ -193,8 +194,7 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
   }
   // The process that linked the last entry may have died before it synced the folder. Without this
   // sync a power failure could keep the next entry and lose the last one.
-  if (!synced_) RETURN_IF_ERROR(file_system_->SyncFolder(folder));
-  synced_ = true;
+  RETURN_IF_ERROR(Sync());
   const std::string path = EntryPath(run_dir_, number_ + 1);
   // Each writer has its own name, because another coordinator may write its entry at the same time.
   const std::string draft =
@@ -220,6 +220,12 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
   }
   ++number_;
   return Take(entry);
+}
+
+absl::Status RunLog::Sync() {
+  if (!synced_) RETURN_IF_ERROR(file_system_->SyncFolder(LogDir(run_dir_)));
+  synced_ = true;
+  return absl::OkStatus();
 }
 
 absl::Status RunLog::Compact(uint64_t unix_ms) {
@@ -277,10 +283,7 @@ const CutEntry* RunLog::last_cut() const {
   return entry == entries_.rend() ? nullptr : &entry->cut();
 }
 
-const EndEntry* RunLog::end() const {
-  const auto entry = FindLast(entries_, RunLogEntry::kEnd);
-  return entry == entries_.rend() ? nullptr : &entry->end();
-}
+const EndEntry* RunLog::end() const { return EndOf(entries_); }
 
 const CutEntry* RunLog::FindCut(absl::string_view name) const {
   const auto entry = std::find_if(
@@ -293,6 +296,8 @@ int RunLog::restarts_without_cut() const {
   int restarts = 0;
   for (size_t i = entries_.size(); i > 0 && !entries_[i - 1].has_cut(); --i) {
     if (!entries_[i - 1].has_generation()) continue;
+    // A move neither uses restarts up nor gives any back.
+    if (entries_[i - 1].generation().began() == BEGAN_MOVED) continue;
     // A user's start or resume, or a change of the run's size, resets the count of restarts.
     if (entries_[i - 1].generation().began() != BEGAN_RESTART) break;
     // These restarts do not follow a failure: the previous generation left with its cut because it
@@ -311,22 +316,6 @@ std::string RunLog::next_start() const {
     if (entry->has_generation()) return entry->generation().cut();
   }
   return "";
-}
-
-std::string CauseText(const GenerationEntry& entry) {
-  switch (entry.began()) {
-    case BEGAN_START:
-      return "start";
-    case BEGAN_RESUME:
-      return "resume";
-    case BEGAN_SCALE_ANNOUNCED:
-      return "scale";
-    case BEGAN_SCALED:
-      return "scaled";
-    case BEGAN_RESTART:
-      break;
-  }
-  return entry.ended().text();
 }
 
 }  // namespace satrap

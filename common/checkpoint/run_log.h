@@ -6,7 +6,7 @@
 //   RUNNING     a generation whose job differs from the one before has begun to train
 //   DROPPED     such a generation could not begin; the next has the earlier job (job_of_run.h)
 //   CUT         a cut is committed: a later generation begins from it
-//   END         the run has finished
+//   END         the run has ended (run_end.h)
 //   COMPACTED   replaces all entries before it, and keeps what may still be needed of them
 //               (log_compaction.h); their files are removed
 //
@@ -98,7 +98,7 @@ class RunLog {
   // The newest entry of its kind; null if there is none.
   const GenerationEntry* last_generation() const;
   const CutEntry* last_cut() const;
-  const EndEntry* end() const;
+  const EndEntry* end() const;  // how the run has ended; null if a generation has begun since
   // The cut of that name; null if none was committed.
   const CutEntry* FindCut(absl::string_view name) const;
   // The number of generations that were begun because the generation before them had failed. Counts
@@ -121,6 +121,9 @@ class RunLog {
   // Removes the drafts that processes left when they died during an Append. Keeps a draft whose
   // number no entry has yet. Errors are those of FileSystem.
   absl::Status RemoveDrafts();
+  // Makes the entries durable that another process has linked: whoever tells others what they say
+  // calls it first. Errors as FileSystem.
+  absl::Status Sync();
 
  private:
   RunLog(std::string run_dir, FileSystem* file_system, uint64_t writer)
@@ -144,9 +147,6 @@ class RunLog {
   std::vector<StreamTopics> topics_;
   bool synced_ = false;  // the folder is synced, with all of entries_
 };
-
-// For people: why a generation began, such as "resume", or how the one before it ended.
-std::string CauseText(const GenerationEntry& entry);
 
 }  // namespace satrap
 

@@ -228,6 +228,7 @@ uint64_t JobFingerprint(const JobConfig& job) {
   identity.clear_data_root();
   identity.clear_run_dir();
   identity.clear_init_from();
+  identity.clear_kubernetes();
   identity.mutable_data()->clear_train_files();
   identity.mutable_data()->clear_valid_files();
   identity.mutable_data()->clear_test_files();

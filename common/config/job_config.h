@@ -47,8 +47,9 @@ void ForgetInheritedSettings(JobConfig* job);
 std::string ResolvedJobText(const JobConfig& job);
 
 // The fingerprint is the same wherever the job runs: XXH64 of the serialised job without paths
-// (data_root, run_dir, init_from, file globs) and without the fields that say how a Kafka cluster
-// is reached (brokers, settings, group_id, queue_bytes, broker_wait_seconds).
+// (data_root, run_dir, init_from, file globs), without `kubernetes`, and without the fields that
+// say how a Kafka cluster is reached (brokers, settings, group_id, queue_bytes,
+// broker_wait_seconds).
 uint64_t JobFingerprint(const JobConfig& job);
 
 }  // namespace satrap

@@ -211,6 +211,7 @@ Problems ProblemsOfJob(const JobConfig& job) {
   CheckDenseOptimizer(job.dense_optimizer(), "dense_optimizer.", &problems);
   ValidateBatchScaling(job, &problems);
   ValidatePrediction(job, &problems);
+  ValidateKubernetes(job, &problems);
   return problems;
 }
 

@@ -27,6 +27,7 @@ void ValidateData(const JobConfig& job, Problems* problems);
 void ValidateKafka(const JobConfig& job, Problems* problems);  // part of ValidateData
 void ValidateTables(const JobConfig& job, Problems* problems);
 void ValidateCandidates(const JobConfig& job, Problems* problems);
+void ValidateKubernetes(const JobConfig& job, Problems* problems);
 
 // The names of the columns that records have: first the parser's columns, then the columns of
 // Kafka's messages (KafkaColumn). A feature may read a column of `ids`, which include the keys and

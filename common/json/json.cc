@@ -1,5 +1,6 @@
 #include "common/json/json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -7,7 +8,9 @@
 #include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -278,17 +281,61 @@ class Reader {
       }
       c = at_ < text_.size() ? text_[at_++] : '\0';
       const absl::string_view kEscapes = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
-      uint32_t code = 0;
       if (const size_t escape = kEscapes.find(c); escape != kEscapes.npos) {
         *value += kMeanings[escape];
-      } else if (c == 'u' && absl::SimpleHexAtoi(text_.substr(at_, 4), &code) && code < 0x80) {
-        *value += static_cast<char>(code);  // no others are written here
-        at_ += 4;
+      } else if (c == 'u') {
+        RETURN_IF_ERROR(CodePoint(value));
       } else {
-        return Expected("an escape that this program writes");
+        return Expected("an escape of JSON");
       }
     }
     return Eat('"') ? absl::OkStatus() : Expected("the end of a string");
+  }
+
+  // The four digits after "\u", a unit of UTF-16.
+  absl::Status Unit(uint32_t* unit) {
+    const absl::string_view digits = text_.substr(std::min(at_, text_.size()), 4);
+    if (digits.size() != 4 || !absl::c_all_of(digits, absl::ascii_isxdigit) ||
+        !absl::SimpleHexAtoi(digits, unit)) {
+      return Expected("four hexadecimal digits");
+    }
+    at_ += 4;
+    return absl::OkStatus();
+  }
+
+  // What follows "\u", as UTF-8. Half a pair of UTF-16 becomes U+FFFD, as decoders of JSON do it.
+  absl::Status CodePoint(std::string* value) {
+    uint32_t code = 0;
+    RETURN_IF_ERROR(Unit(&code));
+    if (code >= 0xD800 && code < 0xDC00 && absl::StartsWith(text_.substr(at_), "\\u")) {
+      const size_t before = at_;
+      uint32_t low = 0;
+      at_ += 2;
+      RETURN_IF_ERROR(Unit(&low));
+      if (low >= 0xDC00 && low < 0xE000) {
+        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+      } else {
+        at_ = before;
+      }
+    }
+    if (code >= 0xD800 && code < 0xE000) code = 0xFFFD;
+    const auto add = [&](uint32_t first, int shift) {
+      *value += static_cast<char>(first | (code >> shift));
+      while (shift > 0) {
+        shift -= 6;
+        *value += static_cast<char>(0x80 | ((code >> shift) & 0x3F));
+      }
+    };
+    if (code < 0x80) {
+      add(0, 0);
+    } else if (code < 0x800) {
+      add(0xC0, 6);
+    } else if (code < 0x10000) {
+      add(0xE0, 12);
+    } else {
+      add(0xF0, 18);
+    }
+    return absl::OkStatus();
   }
 
   // Reads one word: a number, true, false or null.

@@ -119,6 +119,20 @@ TEST(ParseJson, PassesKeysThatTheMessageHasNot) {
   EXPECT_EQ(JsonOf(line), R"({"bytes":7})");
 }
 
+TEST(ParseJson, ReadsEveryEscapeOfOtherPrograms) {
+  CutLine line;
+  ASSERT_EQ(ParseJson(R"({"cut":"\u003ca\u00e9\u2028\ud83d\ude00\/\t"})", &line), absl::OkStatus());
+  EXPECT_EQ(line.cut(), "<a\xC3\xA9\xE2\x80\xA8\xF0\x9F\x98\x80/\t");
+  ASSERT_EQ(ParseJson(R"({"cut":"\ud83dx\ud83d\u0041\udc00"})", &line), absl::OkStatus());
+  EXPECT_EQ(line.cut(),
+            "\xEF\xBF\xBDx\xEF\xBF\xBD"
+            "A\xEF\xBF\xBD")
+      << "halves of pairs";
+  EXPECT_EQ(ErrorOf(R"({"job":"\u12"})"), "JSON: column 11: expected four hexadecimal digits");
+  EXPECT_EQ(ErrorOf(R"({"job":"\u12-4"})"), "JSON: column 11: expected four hexadecimal digits");
+  EXPECT_EQ(ErrorOf(R"({"job":"\x"})"), "JSON: column 11: expected an escape of JSON");
+}
+
 TEST(ParseJson, NamesThePlaceAndWhatIsExpectedThere) {
   EXPECT_EQ(ErrorOf(""), "JSON: column 1: expected an object");
   EXPECT_EQ(ErrorOf(R"({"samples":-1})"),

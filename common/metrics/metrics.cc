@@ -73,25 +73,30 @@ std::vector<double> LatencyBounds() {
 }
 
 struct MetricsServer::Rep {
+  const std::shared_ptr<prometheus::Registry> nothing = std::make_shared<prometheus::Registry>();
+  bool is_ready = false;
   std::unique_ptr<prometheus::Exposer> exposer;
   std::string address;
 };
 
-absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
-    const MetricsRegistry* registry) {
+absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const MetricsRegistry* registry,
+                                                                    const std::string& address) {
   auto rep = std::make_unique<Rep>();
   // The library throws if it cannot listen; it has no other way to report that.
   try {
     // An idle connection occupies a thread until it times out, after 5 s. Up to three idle
     // connections do not delay other requests.
     rep->exposer = std::make_unique<prometheus::Exposer>(std::vector<std::string>{
-        "listening_ports", "127.0.0.1:0", "num_threads", "4", "request_timeout_ms", "5000"});
+        "listening_ports", address, "num_threads", "4", "request_timeout_ms", "5000"});
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("cannot serve metrics: ", error.what()));
+    return absl::UnavailableError(
+        absl::StrCat("cannot serve metrics at ", address, ": ", error.what()));
   }
   const std::vector<int> ports = rep->exposer->GetListeningPorts();
-  if (ports.empty()) return absl::UnavailableError("cannot serve metrics: no port");
-  rep->address = absl::StrCat("127.0.0.1:", ports[0]);
+  if (ports.empty()) {
+    return absl::UnavailableError(absl::StrCat("cannot serve metrics at ", address, ": no port"));
+  }
+  rep->address = absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[0]);
   rep->exposer->RegisterCollectable(registry->rep_->registry);
   return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(rep)));
 }
@@ -100,5 +105,11 @@ MetricsServer::MetricsServer(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 MetricsServer::~MetricsServer() = default;
 
 const std::string& MetricsServer::address() const { return rep_->address; }
+
+void MetricsServer::ShowReady() {
+  if (rep_->is_ready) return;
+  rep_->is_ready = true;
+  rep_->exposer->RegisterCollectable(rep_->nothing, "/ready");
+}
 
 }  // namespace satrap

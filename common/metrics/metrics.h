@@ -62,18 +62,27 @@ void RaiseTo(prometheus::Counter* counter, uint64_t value);
 // Upper ends of histogram buckets for latencies in seconds: 100 us to 13 s, doubling.
 std::vector<double> LatencyBounds();
 
-// Serves a registry over HTTP at /metrics, on 127.0.0.1 and a port that the system chooses.
+// An address of this machine alone, with a port that the system chooses.
+inline constexpr char kLocalMetrics[] = "127.0.0.1:0";
+
+// Serves a registry over HTTP at /metrics.
 class MetricsServer {
  public:
   // `registry` is not owned. Once the registry is destroyed the server no longer shows its metrics.
-  // UNAVAILABLE if no port is available.
-  static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(const MetricsRegistry* registry);
+  // `address` is IP:PORT, IPv6 in brackets; port 0 lets the system choose. UNAVAILABLE if it is not
+  // available.
+  static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
+      const MetricsRegistry* registry, const std::string& address = kLocalMetrics);
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
 
-  // "127.0.0.1:port"
+  // Where it serves: "127.0.0.1:40123"
   const std::string& address() const;
+
+  // From now on GET /ready succeeds, too; before, there is no such page. For probes. May be called
+  // again.
+  void ShowReady();
 
  private:
   struct Rep;

@@ -22,7 +22,7 @@ int Connect(const std::string& address) {
   sockaddr_in name{};
   name.sin_family = AF_INET;
   name.sin_port = htons(std::atoi(address.substr(address.find(':') + 1).c_str()));
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(inet_pton(AF_INET, address.substr(0, address.find(':')).c_str(), &name.sin_addr), 1);
   EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
   return fd;
 }
@@ -98,6 +98,28 @@ TEST(MetricsServerTest, ServesTheRegistryOnAPortOfItsOwn) {
   EXPECT_NE((*server)->address(), (*other)->address());
   EXPECT_THAT(Get((*server)->address(), "/metrics"),
               HasSubstr("satrap_records_total{index=\"1\",role=\"data_loader\"} 7"));
+}
+
+TEST(MetricsServerTest, ServesAtTheAddressThatItIsGiven) {
+  const MetricsRegistry registry("data_loader", 1);
+  const auto server = MetricsServer::Start(&registry, "127.0.0.2:0");
+  ASSERT_TRUE(server.ok()) << server.status();
+  const std::string address = (*server)->address();
+  EXPECT_THAT(address, testing::StartsWith("127.0.0.2:"));
+  EXPECT_THAT(Get(address, "/metrics"), HasSubstr("200 OK"));
+  const auto second = MetricsServer::Start(&registry, address);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable) << "the port is taken";
+  EXPECT_THAT(second.status().message(), HasSubstr("cannot serve metrics at " + address));
+}
+
+TEST(MetricsServerTest, IsReadyOnceThatWasSaid) {
+  const MetricsRegistry registry("data_loader", 1);
+  const auto server = MetricsServer::Start(&registry);
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_THAT(Get((*server)->address(), "/ready"), HasSubstr("404 Not Found"));
+  (*server)->ShowReady();
+  (*server)->ShowReady();
+  EXPECT_THAT(Get((*server)->address(), "/ready"), HasSubstr("200 OK"));
 }
 
 // The idle connection stands for the probe of a load balancer, which connects but sends nothing.

@@ -68,6 +68,9 @@ constexpr CauseRule kRules[] = {
      "another coordinator has begun a later generation", "nothing; it goes on"},
     {Ending::ASKED, Ending::UNCLASSIFIED, Follows::kNextGeneration, 0,
      "`satrap scale`: the generation leaves with a last cut", "nothing"},
+    {Ending::MOVED, Ending::UNCLASSIFIED, Follows::kNextGeneration, 0,
+     "a pod has to go, as when its node is drained: the generation leaves with a last cut",
+     "nothing"},
     {Ending::OTHER, Ending::UNCLASSIFIED, Follows::kNextGeneration, 0,
      "nobody knows why the generation ended", "look at the logs"},
 };

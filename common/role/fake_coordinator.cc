@@ -8,6 +8,24 @@
 
 namespace satrap {
 
+int FakeCoordinator::AwaitLeaving() {
+  MutexLock lock(&mutex_);
+  while (!leaving_) changed_.Wait(&mutex_);
+  return wishes_;
+}
+
+int FakeCoordinator::AwaitWishes(int count) {
+  MutexLock lock(&mutex_);
+  while (wishes_ < count) changed_.Wait(&mutex_);
+  return wishes_;
+}
+
+void FakeCoordinator::AwaitHeartbeats(int count) {
+  MutexLock lock(&mutex_);
+  const int enough = heartbeats_ + count;
+  while (heartbeats_ < enough) changed_.Wait(&mutex_);
+}
+
 void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
                              rpc::Callback respond) {
   rpc::Message answer;
@@ -32,6 +50,7 @@ void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
     *registered.mutable_job() = job_;
     registered.set_cut("/run/checkpoints/cut_0002_000004");
     registered.mutable_position()->set_step(40);
+    if (lets_leave_) registered.set_leaves(true);
     registered.mutable_ledger()->add_epochs()->set_rows(5);
     answer.header = registered.SerializeAsString();
   } else if (method == kHeartbeat) {
@@ -42,6 +61,7 @@ void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
     MutexLock lock(&mutex_);
     if (call.envelope().run_id() != kRunId || call.incarnation() != incarnation_) abort();
     ++heartbeats_;
+    leaving_ |= call.leaving();
     changed_.NotifyAll();
     if (!heartbeat_error_.ok()) return respond(heartbeat_error_);
     if (garbles_heartbeats_) {

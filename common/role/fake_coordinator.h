@@ -61,6 +61,9 @@ class FakeCoordinator final : public rpc::Handler {
     return heartbeats_with_members_;
   }
   void SetJob(const JobConfig& job) { job_ = job; }
+  // Call before the role starts. It is told that SIGTERM asks it to go elsewhere.
+  void LetLeave() { lets_leave_ = true; }
+  int AwaitLeaving();  // a heartbeat that says so; returns how many wishes have come
   // Deals the partitions of these splits to loader 1, except those that a heartbeat reports as
   // known.
   void Deal(const std::vector<uint32_t>& splits) {
@@ -89,18 +92,10 @@ class FakeCoordinator final : public rpc::Handler {
     wish_error_ = error;
   }
   // Waits until at least `count` wishes have come. Returns the number of wishes so far.
-  int AwaitWishes(int count) {
-    MutexLock lock(&mutex_);
-    while (wishes_ < count) changed_.Wait(&mutex_);
-    return wishes_;
-  }
+  int AwaitWishes(int count);
   // Waits for `count` more heartbeats. Heartbeats that are answered with an error or with garbage
   // count, too; those that are left unanswered after FallSilent do not.
-  void AwaitHeartbeats(int count) {
-    MutexLock lock(&mutex_);
-    const int enough = heartbeats_ + count;
-    while (heartbeats_ < enough) changed_.Wait(&mutex_);
-  }
+  void AwaitHeartbeats(int count);
   RunState state() {
     MutexLock lock(&mutex_);
     return state_;
@@ -139,6 +134,8 @@ class FakeCoordinator final : public rpc::Handler {
   bool starts_when_ready_ GUARDED_BY(mutex_) = false;
   absl::optional<absl::Status> register_error_;
   JobConfig job_;
+  bool lets_leave_ = false;
+  bool leaving_ GUARDED_BY(mutex_) = false;
   int heartbeats_ GUARDED_BY(mutex_) = 0;
   int heartbeats_with_members_ GUARDED_BY(mutex_) = 0;
   int waits_left_ GUARDED_BY(mutex_) = 0;

@@ -218,6 +218,12 @@ void RoleRuntime::Rep::HandleSignal() {
   }
   const auto stop_ms = static_cast<int64_t>(registration.job().stop_seconds() * 1000);
   stop_deadline_ms = MonotonicMs() + stop_ms + kStopGraceMs;
+  if (registration.leaves()) {
+    leaving = true;
+    next_heartbeat_ms = 0;
+    logger.Info(absl::StrCat(signal, ": this process leaves, and serves until it may"));
+    return;
+  }
   stop_wish_open = true;
   logger.Info(absl::StrCat(signal, ": asking the run to stop, and serving until it has"));
   SendStopWish();
@@ -256,8 +262,9 @@ void RoleRuntime::Rep::HandleStopWish() {
   }
   const int64_t now_ms = MonotonicMs();
   if (now_ms > stop_deadline_ms) {
-    ExitNow(kExitStartAgain, Ending::ASKED,
-            "the run did not stop within stop_seconds; exiting without waiting");
+    ExitNow(kExitStartAgain, leaving ? Ending::MOVED : Ending::ASKED,
+            absl::StrCat(leaving ? "the generation did not end" : "the run did not stop",
+                         " within stop_seconds; exiting without waiting"));
   }
   // If the wish was lost, it is sent again with the next heartbeat.
   if (stop_wish_open && !stop_wish_in_flight && now_ms >= next_heartbeat_ms) SendStopWish();
@@ -332,6 +339,7 @@ void RoleRuntime::Rep::SendHeartbeat() {
   request.set_role(role);
   request.set_index(flags.role_index);
   request.set_incarnation(incarnation);
+  if (leaving) request.set_leaving(true);
   rpc::Message message;
   message.header = request.SerializeAsString();
   heartbeat_in_flight = true;

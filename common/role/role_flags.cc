@@ -17,6 +17,8 @@ std::vector<Flag> RoleFlags::Table() {
       TextFlag("listen", "ADDRESS", "where this role serves", &listen),
       TextFlag("advertise", "ADDRESS", "where peers reach it (default: --listen)", &advertise),
       TextFlag("ending", "PATH", "the file in which it leaves its Ending", &ending),
+      TextFlag("metrics", "IP:PORT", "where it serves metrics (default: a port of this machine)",
+               &metrics),
   };
 }
 
@@ -32,11 +34,15 @@ std::vector<Flag> CoordinatorFlags::Table() {
       Required(TextFlag("listen", "ADDRESS", "where it serves", &listen)),
       NumberFlag("role_index", "0", "launchers give every process one", &role_index, 0),
       SwitchFlag("next_job", "the run is resumed with the job of --config", &next_job),
-      TextFlag("from", "CUT", "with --next_job: the cut to begin from (default: the newest)",
+      TextFlag("from", "CUT",
+               "the cut to begin from (default: the newest), with --next_job or --submission",
                &from),
+      NumberFlag("submission", "N", "which submission of the run it belongs to; 0: a launcher's",
+                 &submission, 0),
       MayBeEmpty(std::move(how)),
       MayBeEmpty(TextFlag("cause", "TEXT", "the text of that Ending", &cause)),
       TextFlag("ending", "PATH", "the file in which it leaves its Ending", &ending),
+      TextFlag("metrics", "IP:PORT", "where it serves metrics (default: nowhere)", &metrics),
   };
 }
 
@@ -53,8 +59,8 @@ absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args,
 absl::StatusOr<CoordinatorFlags> ParseCoordinatorFlags(const std::vector<std::string>& args) {
   CoordinatorFlags flags;
   RETURN_IF_ERROR(ParseOnlyFlags(args, flags.Table()));
-  if (!flags.from.empty() && !flags.next_job) {
-    return absl::InvalidArgumentError("--from needs --next_job");
+  if (!flags.from.empty() && !flags.next_job && flags.submission == 0) {
+    return absl::InvalidArgumentError("--from needs --next_job or --submission");
   }
   if (!flags.cause.empty()) flags.ended.set_text(flags.cause);
   return flags;

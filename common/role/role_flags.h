@@ -29,6 +29,8 @@ struct RoleFlags {
   // for it this is the host name or IP address that collectives bind to.
   std::string advertise;
   std::string ending;  // the file in which this process leaves its Ending (ending.h); empty: none
+  // Where it serves its metrics, IP:PORT; empty: at a port of this machine that no other reaches.
+  std::string metrics;
   std::vector<Flag> Table();
 };
 
@@ -46,13 +48,17 @@ struct CoordinatorFlags {
   // generation begins from the cut `from`: the name of a cut or link in RUN/checkpoints, or a path
   // to one. If `from` is empty, it begins from the newest cut.
   bool next_job = false;
-  std::string from;  // only with next_job
+  std::string from;  // only with next_job or a submission
+  // Which submission of the run this coordinator belongs to (common/checkpoint/run_end.h); 0: it is
+  // a launcher's. In pods next_job and from count only if the log has no such submission yet.
+  int submission = 0;
   // How the previous generation ended. --ended is this Ending without its text, as protobuf text on
   // one line, and --cause is its text. Both may be missing.
   Ending ended;
   std::string cause;
-  std::string ending;  // as in RoleFlags
-  int role_index = 0;  // not used: there is one coordinator
+  std::string ending;   // as in RoleFlags
+  std::string metrics;  // where it serves its metrics, IP:PORT; empty: nowhere
+  int role_index = 0;   // not used: there is one coordinator
   std::vector<Flag> Table();
 };
 

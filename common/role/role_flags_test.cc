@@ -29,6 +29,15 @@ TEST(ParseRoleFlags, TakesBothSpellings) {
   EXPECT_EQ(flags->ending, "/r/e");
 }
 
+TEST(ParseRoleFlags, MetricsAreServedWhereTheyAreTold) {
+  EXPECT_EQ(ParseRoleFlags({"--coordinator=a"})->metrics, "");
+  EXPECT_EQ(ParseRoleFlags({"--coordinator=a", "--metrics=10.0.0.7:7001"})->metrics,
+            "10.0.0.7:7001");
+  EXPECT_EQ(ParseCoordinatorFlags({"--config=a", "--listen=b"})->metrics, "");
+  EXPECT_EQ(ParseCoordinatorFlags({"--config=a", "--listen=b", "--metrics=[::1]:7"})->metrics,
+            "[::1]:7");
+}
+
 TEST(ParseRoleFlags, AdvertisesWhereItListensUnlessTold) {
   const auto flags = ParseRoleFlags({"--coordinator=a", "--listen=unix:/c"});
   ASSERT_TRUE(flags.ok()) << flags.status();

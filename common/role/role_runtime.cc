@@ -53,7 +53,9 @@ absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const
                    Logger::Create(absl::StrCat(RoleName(role), "/", flags.role_index),
                                   LogLevel::kInfo, /*file=*/""));
   auto rep = std::make_unique<Rep>(role, flags, std::move(logger));
-  ASSIGN_OR_RETURN(rep->metrics_server, MetricsServer::Start(&rep->metrics));
+  ASSIGN_OR_RETURN(
+      rep->metrics_server,
+      MetricsServer::Start(&rep->metrics, flags.metrics.empty() ? kLocalMetrics : flags.metrics));
   ASSIGN_OR_RETURN(rep->coordinator_channel,
                    rpc::GrpcChannel::Create(flags.coordinator, rep->endpoint_options));
   rep->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
@@ -163,6 +165,7 @@ absl::Status RoleRuntime::Join() {
     CHECK(!rep_->ready) << "Join is called once";
     NowDoing("waits until every role is ready");
     rep_->ready = true;  // the next heartbeat says so
+    rep_->metrics_server->ShowReady();
     while (rep_->state == STARTING) rep_->changed.Wait(&rep_->mutex);
     over = rep_->state == FINISHED;
   }

@@ -31,10 +31,11 @@
 //           coordinator gives no answer for 8 s or does not know this process; or the coordinator
 //           or a peer is of another run or generation.
 //
-// Signals. The first SIGTERM asks the coordinator to stop the run, and this process continues to
-// serve until the run has its last cut. If stop_seconds and a little more pass without that, it
-// exits with 75. A second SIGTERM, or a SIGINT, exits with 0 at once. The local launcher asks the
-// coordinator itself, and sends SIGKILL.
+// Signals. The first SIGTERM asks the coordinator to stop the run; in pods it asks this process
+// alone to leave, which the heartbeats say, and the run goes on without it. This process continues
+// to serve until the generation has its last cut. If stop_seconds and a little more pass without
+// that, it exits with 75. A second SIGTERM, or a SIGINT, exits with 0 at once. The local launcher
+// asks the coordinator itself, and sends SIGKILL.
 //
 // Thread-safe, but Serve, Join and WaitForFinish are for the main thread.
 

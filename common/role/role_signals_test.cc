@@ -24,6 +24,39 @@ TEST_F(RoleRuntimeTest, TheFirstSigtermIsAWishAndTheRoleServesUntilTheRunHasStop
               ::testing::ExitedWithCode(0), "coordinator was asked to stop(.|\n)*has stopped");
 }
 
+TEST_F(RoleRuntimeTest, WhereAProcessMayGoElsewhereItsHeartbeatsSaySoAndNobodyIsAskedToStop) {
+  EXPECT_EXIT(RunCase(
+                  [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                    RETURN_IF_ERROR(runtime.Join());
+                    kill(getpid(), SIGTERM);
+                    CHECK(coordinator.AwaitLeaving() == 0);
+                    coordinator.AwaitHeartbeats(2);  // it serves on
+                    coordinator.SetState(RESTARTING);
+                    while (true) pause();
+                  },
+                  [](FakeCoordinator& coordinator) { coordinator.LetLeave(); }),
+              ::testing::ExitedWithCode(kExitEchoStartAgain),
+              "this process leaves(.|\n)*this generation is over");
+}
+
+TEST_F(RoleRuntimeTest, AGenerationThatDoesNotEndInTimeIsLeftAllTheSame) {
+  EXPECT_EXIT(RunCase(
+                  [](RoleRuntime& runtime, FakeCoordinator&) {
+                    RETURN_IF_ERROR(runtime.Join());
+                    kill(getpid(), SIGTERM);
+                    while (true) pause();
+                  },
+                  [](FakeCoordinator& coordinator) {
+                    JobConfig job;
+                    job.set_stop_seconds(0.1);
+                    coordinator.SetJob(job);
+                    coordinator.LetLeave();
+                  }),
+              ::testing::ExitedWithCode(kExitStartAgain),
+              "generation did not end within stop_seconds");
+  EXPECT_EQ(Left().why(), Ending::MOVED);
+}
+
 TEST_F(RoleRuntimeTest, TheSecondSigtermIsTheEnd) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                 RETURN_IF_ERROR(runtime.Join());

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "deploy/submit/cluster_flags.h"
 
 namespace satrap {
 namespace {
@@ -129,6 +130,21 @@ std::vector<Flag> ResumeFlags::Table() {
       TextFlag("from", "CUT", "begin from that cut instead of the newest", &from_cut),
       SetFlag(&run.sets),
       ReportFlag(&run.report),
+  };
+}
+
+std::vector<Flag> SubmitFlags::Table() {
+  return {
+      TextFlag("name", "RUN",
+               "name of the run in the cluster: at most 35 lower-case letters, digits and '-' "
+               "(default: the job's)",
+               &name),
+      NamespaceFlag(&space),
+      TextFlag("image", "I", "image of all containers (default: kubernetes.image of the job)",
+               &image),
+      SetFlag(&sets),
+      SwitchFlag("detach", "end as soon as the coordinator serves", &detach),
+      SwitchFlag("dry_run", "print the objects, and make none", &dry_run),
   };
 }
 

@@ -74,6 +74,16 @@ struct ResumeFlags {
   std::vector<Flag> Table();
 };
 
+struct SubmitFlags {
+  std::string name;   // empty: made of the job's
+  std::string space;  // the namespace; empty: that of the user's context
+  std::string image;  // empty: the job's
+  std::vector<std::string> sets;
+  bool detach = false;
+  bool dry_run = false;
+  std::vector<Flag> Table();
+};
+
 struct ChaosFlags {
   RunFlags run;
   int kills = 20;

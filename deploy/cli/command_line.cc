@@ -10,6 +10,7 @@
 #include "common/base/near_match.h"
 #include "common/base/status_macros.h"
 #include "deploy/cli/command_flags.h"
+#include "deploy/submit/cluster_flags.h"
 
 namespace satrap {
 namespace {
@@ -62,15 +63,16 @@ items. The vectors are those that `predict --output` writes; a line of nan is le
 Line i of --users names the user of line i of USER_VECTORS, and --items likewise; a line of the
 other files has a user and an item. Fields are separated by tabs, or in a line without tabs by
 blanks; further ones are ignored. Names are text, compared byte by byte.)"},
-    {"status", 0, 1, "[RUN]", TableOf<NoFlags>,
+    {"status", 0, 1, "[RUN]", TableOf<PlaceFlags>,
      R"(Says what a run is doing; or how it ended, its last cut, its restarts with their causes, and
-how to go on. By default the newest training under ./runs, of those without --run_dir.)"},
+how to go on. By default the newest training under ./runs, of those without --run_dir. Of a run in
+the cluster it also shows the pods.)"},
     {"resume", 1, 1, "RUN", TableOf<ResumeFlags>,
      R"(Goes on with a run that was stopped, interrupted or has failed, from its newest cut, and
 reports as `train` does. --from takes an older cut of the run, by name or by folder; what was
 trained after it is forgotten. --set changes what may change between generations: numbers of
 processes, epochs, learning rates and the like.)"},
-    {"stop", 1, 1, "RUN", TableOf<NoFlags>,
+    {"stop", 1, 1, "RUN", TableOf<PlaceFlags>,
      R"(Lets a run in progress take a last cut and end, and waits until its processes are gone.
 `resume` goes on.)"},
     {"checkpoint", 1, 2, "RUN | list RUN | inspect CUT | verify CUT", TableOf<NoFlags>,
@@ -86,6 +88,20 @@ With one argument it is always a RUN: a run of the name `list` is ./list.)"},
 from it. FIELD is embedding_ps.replicas, embedding_worker.replicas, data_loader.replicas,
 nn_worker.replicas, or another field that `resume --set` may change. A run that has these values
 already is not restarted.)"},
+    {"submit", 1, 1, "JOB", TableOf<SubmitFlags>,
+     R"(Trains the job of a file as pods of a Kubernetes cluster, by kubectl, which must be on the PATH
+and reach the cluster (docs/kubernetes.md). Shows the run's story until it ends, and exits as
+`train` does; Ctrl-C leaves the run alone. If a submission was broken off, the same command
+completes it.)"},
+    {"list", 0, 0, "", TableOf<ClusterFlags>, "Lists the runs in a namespace of the cluster."},
+    {"logs", 1, 3, "RUN [ROLE I]", TableOf<ClusterLogFlags>,
+     R"(Shows the log of a run in the cluster: its story, or the log of process I of a role, such as
+embedding_ps 0.)"},
+    {"delete", 1, 1, "RUN", TableOf<DeleteFlags>,
+     R"(Removes a run from the cluster. One that goes on is stopped first, with a last cut, unless --now
+is given. The run's folder stays.)"},
+    {"story", 0, 0, "", TableOf<StoryFlags>,
+     "Tells what a run in the cluster does, and reports: for the pod of Job RUN."},
     {"chaos", 1, 1, "JOB", TableOf<ChaosFlags>,
      R"(Trains a job and kills its processes, the coordinator among them, at moments that the seed
 draws; stops one for 5 s, which must not restart the run, and one for 20 s, which must. At the end

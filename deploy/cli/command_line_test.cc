@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_split.h"
 #include "deploy/cli/command_flags.h"
+#include "deploy/submit/cluster_flags.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -103,6 +104,30 @@ TEST(ParseCommandLine, UnderstandsATraining) {
   EXPECT_EQ(train->flags.init_from, "runs/a");
 }
 
+TEST(ParseCommandLine, ARunIsSubmittedToANamespace) {
+  const auto submit = Parse<SubmitFlags>({"submit", "demo", "--name=nightly", "--namespace", "ml",
+                                          "--image=satrap:1", "--set", "seed=7", "--detach"});
+  EXPECT_THAT(submit->arguments, ElementsAre("demo"));
+  EXPECT_EQ(submit->flags.name, "nightly");
+  EXPECT_EQ(submit->flags.space, "ml");
+  EXPECT_EQ(submit->flags.image, "satrap:1");
+  EXPECT_THAT(submit->flags.sets, ElementsAre("seed=7"));
+  EXPECT_TRUE(submit->flags.detach);
+  EXPECT_FALSE(submit->flags.dry_run);
+  EXPECT_THAT(ErrorOf({"submit", "demo", "--set", "run_dir=/r"}), HasSubstr("run_dir=/r: "));
+  EXPECT_THAT(ErrorOf({"submit"}), HasSubstr("usage: satrap submit JOB"));
+}
+
+TEST(ParseCommandLine, ALogIsThatOfARunOrOfAProcess) {
+  const auto logs =
+      Parse<ClusterLogFlags>({"logs", "demo", "embedding_ps", "1", "--previous", "--follow"});
+  EXPECT_THAT(logs->arguments, ElementsAre("demo", "embedding_ps", "1"));
+  EXPECT_TRUE(logs->flags.previous);
+  EXPECT_TRUE(logs->flags.follow);
+  EXPECT_TRUE(Parse<DeleteFlags>({"delete", "demo", "--now"})->flags.now);
+  EXPECT_EQ(Parse<ClusterFlags>({"list", "--namespace=ml"})->flags.space, "ml");
+}
+
 TEST(ParseCommandLine, GivesABenchmarkItsOwnFlags) {
   const auto call = ParseCommandLine({"bench", "deepfm", "--mlp", "64,32", "--seconds=5"});
   ASSERT_TRUE(call.ok()) << call.status();
@@ -121,7 +146,7 @@ TEST(ParseCommandLine, RefusesWhatDoesNotFit) {
   EXPECT_EQ(ErrorOf({"train"}), "usage: satrap train JOB");
   EXPECT_EQ(ErrorOf({"train", "a", "b"}), "usage: satrap train JOB");
   EXPECT_EQ(ErrorOf({"train", "a", "--set"}), "--set needs a value: --set path=value");
-  EXPECT_EQ(ErrorOf({"status", "--report=x"}), "unknown flag --report; no flag is taken");
+  EXPECT_EQ(ErrorOf({"models", "--report=x"}), "unknown flag --report; no flag is taken");
   EXPECT_EQ(ErrorOf({"help", "train", "stop"}), "usage: satrap help [COMMAND]");
 }
 
@@ -269,8 +294,9 @@ TEST(ParseCommandLine, HelpIsGivenWhereverItIsAskedFor) {
 
 TEST(HelpText, EveryCommandHasOneThatFitsTheTerminal) {
   for (const char* name :
-       {"demo", "train", "validate", "evaluate", "predict", "retrieve", "status", "resume", "stop",
-        "checkpoint", "scale", "chaos", "bench", "models", "model", "produce", "topics"}) {
+       {"demo",   "train",      "validate", "evaluate", "predict", "retrieve", "status", "resume",
+        "stop",   "checkpoint", "scale",    "chaos",    "bench",   "models",   "model",  "produce",
+        "topics", "submit",     "list",     "logs",     "delete",  "story"}) {
     const std::string text = HelpText(name);
     EXPECT_THAT(text, HasSubstr(std::string("usage: satrap ") + name));
     EXPECT_THAT(text, Not(HasSubstr("`satrap COMMAND --help`"))) << name;

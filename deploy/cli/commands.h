@@ -29,6 +29,11 @@ int StatusCommand(const CommandCall& call);
 int ResumeCommand(const CommandCall& call);
 int StopCommand(const CommandCall& call);
 int ScaleCommand(const CommandCall& call);
+int SubmitCommand(const CommandCall& call);
+int ListCommand(const CommandCall& call);
+int LogsCommand(const CommandCall& call);
+int DeleteCommand(const CommandCall& call);
+int StoryCommand(const CommandCall& call);
 int CheckpointCommand(const CommandCall& call);  // takes a cut, or shows saved cuts
 int TakeCutOf(const std::string& run);           // checkpoint RUN
 int ModelsCommand(const CommandCall& call);

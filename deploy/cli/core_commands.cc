@@ -18,7 +18,9 @@ absl::optional<int> RunCoreCommand(const CommandCall& call) {
       {"train", TrainCommand},     {"validate", ValidateCommand}, {"evaluate", EvaluateCommand},
       {"predict", PredictCommand}, {"status", StatusCommand},     {"resume", ResumeCommand},
       {"stop", StopCommand},       {"scale", ScaleCommand},       {"checkpoint", CheckpointCommand},
-      {"models", ModelsCommand},   {"model", ModelCommand},
+      {"models", ModelsCommand},   {"model", ModelCommand},       {"submit", SubmitCommand},
+      {"list", ListCommand},       {"logs", LogsCommand},         {"delete", DeleteCommand},
+      {"story", StoryCommand},
   };
   for (const auto& [name, run] : kCommands) {
     if (call.name == name) return run(call);

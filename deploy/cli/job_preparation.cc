@@ -155,6 +155,29 @@ absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<
   return job;
 }
 
+absl::StatusOr<JobConfig> PrepareJobOfPods(const std::string& path,
+                                           const std::vector<std::string>& sets,
+                                           const std::string& install_dir) {
+  ASSIGN_OR_RETURN(JobConfig job, LoadJob(path, sets, install_dir));
+  const auto is_absolute = [](const std::string& file) { return absl::StartsWith(file, "/"); };
+  const std::vector<std::string> files = FilesOf(job.data());
+  if (!is_absolute(job.data_root()) &&
+      !(job.data_root().empty() && std::all_of(files.begin(), files.end(), is_absolute))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data_root: must be the path at which the pods find the data, below the mount_path of a "
+        "volume of `kubernetes`, got '",
+        job.data_root(), "'"));
+  }
+  if (!job.init_from().empty() && !is_absolute(job.init_from())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("init_from: must be the path at which the pods find the model, got '",
+                     job.init_from(), "'"));
+  }
+  RETURN_IF_ERROR(CheckModel(job));
+  RETURN_IF_ERROR(DeviceNeedOf(job).status());
+  return job;
+}
+
 absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
                           const std::vector<std::string>& outputs) {
   std::set<std::string> inputs = {job_path};

@@ -25,6 +25,13 @@ absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<
                                      const std::string& install_dir,
                                      std::string* device_need = nullptr);
 
+// As PrepareJob, for pods: what the job names lies in the cluster, so its data_root and its
+// init_from must be absolute paths, and neither they nor the data files are looked for here.
+// INVALID_ARGUMENT, too, if one of them is relative.
+absl::StatusOr<JobConfig> PrepareJobOfPods(const std::string& path,
+                                           const std::vector<std::string>& sets,
+                                           const std::string& install_dir);
+
 // Checks the number of classes of a model's output. The loaders leave out records whose label is
 // not a class, and they find out the number of classes without building the network. If they
 // assumed too many classes, a bad label would end the run; if too few, good records would be left

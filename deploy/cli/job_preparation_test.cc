@@ -90,6 +90,31 @@ TEST_F(CheckOutputsTest, TheFilesOfAJobThatDoesNotSayWhereTheyAreLieBesideIt) {
               testing::AllOf(HasSubstr(dir_ + "/train.csv"), HasSubstr("--set data_root=DIR")));
 }
 
+TEST_F(CheckOutputsTest, ForPodsTheDataLieInTheClusterAndAreNotLookedForHere) {
+  std::ofstream(dir_ + "/job.textproto") << R"(
+      data {
+        csv { columns { name: "y" kind: LABEL } columns { name: "user" kind: ID } }
+        train_files: "nowhere.csv"
+        features { name: "user" table: "ids" }
+      }
+      tables { name: "ids" segments { name: "linear" dim: 1 } }
+      model { layers { name: "logit" inputs: "*.linear" sum {} } })";
+  const auto prepare = [this](const std::vector<std::string>& sets) {
+    return PrepareJobOfPods(dir_ + "/job.textproto", sets, ".");
+  };
+  const auto job = prepare({"data_root=/data/clicks", "init_from=/runs/old"});
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->data_root(), "/data/clicks");
+  EXPECT_EQ(job->init_from(), "/runs/old");
+  EXPECT_TRUE(prepare({"data.train_files=/data/*.csv"}).ok());
+  EXPECT_THAT(prepare({}).status().message(),
+              HasSubstr("data_root: must be the path at which the pods find the data"));
+  EXPECT_THAT(prepare({"data_root=clicks"}).status().message(), HasSubstr("got 'clicks'"));
+  EXPECT_THAT(prepare({"data_root=/data", "init_from=runs/latest"}).status().message(),
+              HasSubstr("init_from: must be the path at which the pods find the model, got "
+                        "'runs/latest'"));
+}
+
 // PrepareJob also returns, as text, the device memory that the job needs, so that `validate` can
 // print it without a second rehearsal.
 TEST(PrepareJobTest, SaysWhatTheDeviceMustHold) {

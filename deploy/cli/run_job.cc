@@ -10,23 +10,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/checked_text.h"
 #include "common/checkpoint/cut_pin.h"
-#include "common/checkpoint/ledger/ledger.h"
-#include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "common/learning_rate/batch_scaling.h"
 #include "common/role/ending.h"
 #include "common/thread/clock.h"
-#include "data_loader/batch/quarantine_files.h"
-#include "data_loader/synthetic/bayes_auc.h"
 #include "deploy/cli/programs_dir.h"
 #include "deploy/cli/run_console.h"
 #include "deploy/launcher/kept_data_warnings.h"
 #include "deploy/launcher/process/run_folder.h"
 #include "deploy/launcher/process/run_progress.h"
 #include "deploy/report/run_warnings.h"
-#include "nn_worker/report/warm_start_report.h"
+#include "deploy/story/run_result.h"
 
 namespace satrap {
 namespace {
@@ -45,61 +40,10 @@ absl::StatusOr<std::unique_ptr<RunFolder>> MakeRunFolder(const JobConfig& job,
                                 job.action() == JobConfig::TRAIN);
 }
 
-RunReport MakeReport(const JobConfig& job, const StatusAnswer& status, double wall_seconds) {
-  RunReport report = MakeRunReport(job, status, wall_seconds);
-  if (job.data().has_synthetic() && report.result.has_test()) {
-    report.bayes_auc = ComputeBayesAuc(job.data().synthetic()).of_test_labels;
-  }
-  return report;
-}
-
-// The manifest of a run's newest cut; after training, that is the cut at its end. Absent if there
-// is no cut.
-absl::StatusOr<absl::optional<CheckpointManifest>> NewestCut(const std::string& run_dir) {
-  ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
-  if (!progress.cut.has_value()) return absl::nullopt;
-  ASSIGN_OR_RETURN(CheckpointManifest manifest,
-                   ReadManifest(FolderOfCut(run_dir, progress.cut->cut())));
-  return manifest;
-}
-
-absl::Status AddReductions(const JobConfig& job, const std::string& run_dir, RunReport* report) {
-  if (job.action() != JobConfig::TRAIN || !job.evaluation().has_reduce_on_plateau()) {
-    return absl::OkStatus();
-  }
-  ASSIGN_OR_RETURN(const absl::optional<CheckpointManifest> cut, NewestCut(run_dir));
-  if (!cut.has_value()) return absl::OkStatus();
-  report->learning_rate_factor = cut->position().plateau().factor();
-  report->reductions = cut->position().plateau().reductions();
-  return absl::OkStatus();
-}
-
-// Adds to the report what the run has taken from its initial model (init_from), as rank 0 wrote it.
-absl::Status AddWarmStart(const JobConfig& job, const std::string& run_dir, RunReport* report) {
-  if (job.action() != JobConfig::TRAIN || job.init_from().empty()) return absl::OkStatus();
-  WarmStartResult result;
-  const absl::Status read = ReadCheckedText(run_dir + kWarmStartFile, DiskFileSystem(), &result);
-  if (absl::IsNotFound(read)) return absl::OkStatus();  // it was begun by an older build
-  if (read.ok()) report->warm_start = std::move(result);
-  return read;
-}
-
 // Whether an earlier command has begun this run.
 bool HasBegun(const std::string& run_dir) {
   const auto progress = ReadRunProgress(run_dir);
   return !progress.ok() || progress->generation > 0;
-}
-
-// Merges the bad records that all generations and loaders reported into one list. If a generation
-// was cut short, leaves out the lines that no cut shows as consumed.
-absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
-  if (job.action() != JobConfig::TRAIN) {
-    return MergeQuarantine(run_dir, /*ledger=*/nullptr).status();
-  }
-  ASSIGN_OR_RETURN(const absl::optional<CheckpointManifest> cut, NewestCut(run_dir));
-  if (!cut.has_value()) return MergeQuarantine(run_dir, /*ledger=*/nullptr).status();
-  ASSIGN_OR_RETURN(const Ledger ledger, Ledger::FromState(cut->ledger()));
-  return MergeQuarantine(run_dir, &ledger).status();
 }
 
 // If the job's init_from names a cut itself, returns a lock that keeps this cut on the disk. Rank 0
@@ -151,14 +95,6 @@ int ExitCodeOf(RunEnd::Kind kind) {
       return kInterrupted;
   }
   return 1;
-}
-
-absl::Status WriteReport(const RunReport& report, const std::string& copy) {
-  const std::string json = ReportJson(report) + "\n";
-  RETURN_IF_ERROR(WriteFileAtomically(report.run_dir + "/report.json", json));
-  RETURN_IF_ERROR(WriteFileAtomically(report.run_dir + "/report.txt", ReportText(report)));
-  // Write the user's own file last: if that fails, the run folder already has the report.
-  return copy.empty() ? absl::OkStatus() : WriteFileAtomically(copy, json);
 }
 
 absl::Status CheckOutputsWritable(const RunFlags& flags) {
@@ -252,20 +188,8 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
     }
   }
   if (run.end.kind != RunEnd::FINISHED) return run;
-  run.report = MakeReport(job, run.end.last_status, wall_seconds);
-  for (std::string& warning : of_data.All(job)) {
-    run.report->warnings.push_back(std::move(warning));
-  }
-  const absl::Status reductions = AddReductions(job, run.run_dir, &*run.report);
-  if (!reductions.ok()) {
-    run.end.warnings.push_back(
-        absl::StrCat("the report does not say how far the rates fell: ", reductions.message()));
-  }
-  const absl::Status warm_start = AddWarmStart(job, run.run_dir, &*run.report);
-  if (!warm_start.ok()) {
-    run.end.warnings.push_back(absl::StrCat("the report does not say what was taken of the model: ",
-                                            warm_start.message()));
-  }
+  run.report =
+      ReportOf(job, run.end.last_status, wall_seconds, of_data.All(job), &run.end.warnings);
   run.report_written = WriteReport(*run.report, flags.report);
   // Computing the Bayes AUC takes seconds. If the user pressed Ctrl-C meanwhile, say that nothing
   // is lost.

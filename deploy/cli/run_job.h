@@ -34,11 +34,6 @@ struct JobRun {
   absl::Status report_written;       // not OK: why one of the files of WriteReport was not written
 };
 
-// Writes the report into the run folder, as report.txt for people and report.json for programs.
-// Then writes the JSON also to the file `copy`, unless that is empty. Errors are those of
-// WriteFileAtomically.
-absl::Status WriteReport(const RunReport& report, const std::string& copy);
-
 // Checks that the files of --report and --output_file, if given, can be written. Errors are those
 // of CheckWritable.
 absl::Status CheckOutputsWritable(const RunFlags& flags);

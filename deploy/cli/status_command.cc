@@ -1,30 +1,75 @@
-// status: asks the coordinator of a run in progress, or finds in its folder how the run ended.
+// status: asks the coordinator of a run in progress, or finds in its folder how the run ended. For
+// a run in the cluster, this happens in the coordinator's pod.
 
 #include <cstdio>
 #include <ctime>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/role/coordinator_client.h"
+#include "common/rpc/grpc_channel.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/run_connection.h"
 #include "deploy/cli/run_job.h"
 #include "deploy/cli/show/run_state.h"
 #include "deploy/launcher/process/run_folder.h"
+#include "deploy/submit/cluster_flags.h"
+#include "deploy/submit/cluster_runs.h"
+#include "deploy/submit/kubectl.h"
 
 namespace satrap {
 namespace {
+
+constexpr int64_t kAnswerMs = 5000;
 
 absl::StatusOr<StatusAnswer> AskCoordinator(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const auto connection, RunConnection::Open(run_dir));
   return connection->Status();
 }
 
+// For a command in a pod of the run.
+absl::StatusOr<std::string> StatusInPod(const std::string& run_dir,
+                                        const std::string& coordinator) {
+  ASSIGN_OR_RETURN(const auto channel,
+                   rpc::GrpcChannel::Create(coordinator, rpc::EndpointOptions()));
+  ASSIGN_OR_RETURN(const StatusAnswer status,
+                   CoordinatorClient(channel.get(), Envelope(), kAnswerMs).Status());
+  return RunningRunText(run_dir, status);
+}
+
+absl::StatusOr<std::string> StatusInCluster(const std::string& run, const std::string& space) {
+  Kubectl kubectl(space);
+  ASSIGN_OR_RETURN(std::vector<std::string> args, ArgumentsInPod(run, "status", &kubectl));
+  const absl::StatusOr<std::string> told = kubectl.Run(std::move(args));
+  ASSIGN_OR_RETURN(const std::string pods, PodsText(run, &kubectl));
+  return absl::StrCat(
+      told.ok() ? *told
+                : absl::StrCat("the coordinator does not answer: ", told.status().message(), "\n"),
+      "pods:\n", pods);
+}
+
+int Print(const absl::StatusOr<std::string>& text) {
+  if (!text.ok()) return PrintError(text.status());
+  printf("%s", text->c_str());
+  return 0;
+}
+
 }  // namespace
 
 int StatusCommand(const CommandCall& call) {
-  const auto arguments = ParseArguments(call, {});
+  PlaceFlags flags;
+  const auto arguments = ParseArguments(call, flags.Table());
   if (!arguments.ok()) return PrintError(arguments.status());
+  if (!flags.space.empty() || !flags.coordinator.empty()) {
+    if (arguments->empty()) return PrintError(absl::InvalidArgumentError("name the run"));
+    const std::string& run = (*arguments)[0];
+    return Print(flags.space.empty() ? StatusInPod(run, flags.coordinator)
+                                     : StatusInCluster(run, flags.space));
+  }
   const auto run_dir = FindRun(arguments->empty() ? "" : (*arguments)[0], kRunsDir);
   if (!run_dir.ok()) return PrintError(run_dir.status());
   const absl::StatusOr<StatusAnswer> status = AskCoordinator(*run_dir);

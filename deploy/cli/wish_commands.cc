@@ -1,18 +1,28 @@
 // stop, checkpoint RUN, scale: commands that ask a run in progress for something (a wish).
 
+#include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "common/base/status_macros.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/run_job.h"
 #include "deploy/cli/run_wishes.h"
 #include "deploy/launcher/process/run_folder.h"
+#include "deploy/story/pod_stop.h"
+#include "deploy/submit/cluster_flags.h"
+#include "deploy/submit/cluster_runs.h"
+#include "deploy/submit/kubectl.h"
 
 namespace satrap {
 namespace {
+
+// How long a last cut and the run's end may take.
+constexpr int64_t kPodStopMs = 1800000;
 
 int Wish(const std::string& run,
          absl::FunctionRef<absl::StatusOr<WishEnd>(const std::string& run_dir)> wish) {
@@ -25,11 +35,28 @@ int Wish(const std::string& run,
   return 0;
 }
 
+// Becomes kubectl unless that fails.
+absl::Status StopInCluster(const std::string& run, const std::string& space) {
+  Kubectl kubectl(space);
+  ASSIGN_OR_RETURN(std::vector<std::string> args, ArgumentsInPod(run, "stop", &kubectl));
+  return kubectl.Become(std::move(args));
+}
+
 }  // namespace
 
 int StopCommand(const CommandCall& call) {
-  const auto arguments = ParseArguments(call, {});
+  PlaceFlags flags;
+  const auto arguments = ParseArguments(call, flags.Table());
   if (!arguments.ok()) return PrintError(arguments.status());
+  if (!flags.space.empty()) return PrintError(StopInCluster((*arguments)[0], flags.space));
+  if (!flags.coordinator.empty()) {
+    BlockSignalsOfStream();
+    const absl::StatusOr<std::string> stopped =
+        StopFromPod((*arguments)[0], flags.coordinator, kPodStopMs, WaitForSignal);
+    if (!stopped.ok()) return PrintError(stopped.status());
+    printf("%s\n", stopped->c_str());
+    return 0;
+  }
   return Wish((*arguments)[0], [](const std::string& run_dir) { return StopRun(run_dir); });
 }
 

@@ -94,6 +94,8 @@ void CoordinatorEngine::Rep::RunFinish(const RunResult& run_result) {
   if (append) {
     RunLogEntry entry;
     *entry.mutable_end()->mutable_result() = run_result;
+    entry.mutable_end()->set_state(FINISHED);
+    entry.mutable_end()->set_submission(submission);
     status = Append(entry);
     // This generation cannot finish even if the entry is in the log.
     if (!status.ok() && EndUnlessKnown(status)) {
@@ -184,7 +186,7 @@ void CoordinatorEngine::Rep::LookForOtherCoordinators() {
   looks_at_log = false;
   // If the folder cannot be read now, the next check may succeed.
   if (!foreign.ok() || !*foreign) return;
-  end.End(RESTARTING, SupersededEnding());
+  end.EndSuperseded();
 }
 
 }  // namespace satrap

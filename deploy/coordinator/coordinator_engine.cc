@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/run_end.h"
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
@@ -68,9 +69,9 @@ Ending EndedBefore(const RunLog& log) {
   return own != nullptr && own->began() == BEGAN_RESTART ? own->ended() : Ending();
 }
 
-GenerationEnd::Before BeforeOf(const ClaimedGeneration& claimed) {
+GenerationEnd::Before BeforeOf(const ClaimedGeneration& claimed, bool in_pods) {
   return {claimed.job.max_restarts(), claimed.log.restarts_without_cut(), RecentCauses(claimed.log),
-          EndedBefore(claimed.log), TrialOf(claimed.log, claimed.job)};
+          EndedBefore(claimed.log),   TrialOf(claimed.log, claimed.job),  in_pods};
 }
 
 RunTopicsOptions TopicsOptionsOf(const CoordinatorOptions& options) {
@@ -93,7 +94,7 @@ Ledger LedgerOf(const ClaimedGeneration& claimed) {
 }  // namespace
 
 CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions& options)
-    : CoordinatorState(GenerationEnd(BeforeOf(claimed), this)),
+    : CoordinatorState(GenerationEnd(BeforeOf(claimed, options.in_pods), this)),
       options(options),
       job(claimed.job),
       envelope(EnvelopeOf(claimed)),
@@ -103,6 +104,7 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
       cut_order_fingerprint(claimed.order_fingerprint),
       restarts(RestartsOf(claimed)),
       nothing_lost_before(NothingWasLostBefore(claimed.log)),
+      submission(claimed.submission),
       executor(options.executor),
       leases_of_loaders(ReceiverOptions(envelope, job.data_loader().replicas()), executor),
       commits_of_rank0(ReceiverOptions(envelope, /*senders=*/1), executor),
@@ -119,9 +121,9 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
       leases(LedgerOf(claimed)),
       disk(options.disk_executor) {
   training_is_over = position.next() == RunPosition::FINISH;
-  if (log.end() != nullptr) {
-    end.End(FINISHED, Ending());
-    result = log.end()->result();
+  if (const EndEntry* recorded = log.end(); recorded != nullptr) {
+    end.TakeRecorded(StateOf(*recorded), recorded->ending());
+    if (recorded->has_result()) result = recorded->result();
   }
   if (log.last_cut() == nullptr) return;
   last_cut = *log.last_cut();
@@ -151,6 +153,7 @@ absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRe
   *answer.mutable_envelope() = envelope;
   *answer.mutable_job() = job;
   answer.set_cut(cut_folder);
+  if (options.in_pods) answer.set_leaves(true);
   *answer.mutable_position() = position;
   const bool rank0 = member.role() == NN_WORKER && member.index() == 0;
   if (rank0 || member.role() == DATA_LOADER) *answer.mutable_ledger() = ledger;
@@ -161,7 +164,12 @@ absl::StatusOr<HeartbeatAnswer> CoordinatorEngine::Rep::Heartbeat(const Heartbea
   RETURN_IF_ERROR(CheckRun(request.envelope()));
   absl::optional<Ending> conflict;
   RETURN_IF_ERROR(members.Heartbeat(request, executor->NowUs(), &conflict));
-  if (conflict.has_value()) end.EndByLoss(*std::move(conflict));
+  if (conflict.has_value()) {
+    end.EndByLoss(*std::move(conflict));
+  } else if (request.leaving()) {
+    absl::optional<HeartbeatAnswer> gone = Leave(request);
+    if (gone.has_value()) return *std::move(gone);
+  }
   if (end.may_begin() && !begins && members.AllReady()) {
     begins = true;
     end.trial().writes_running ? OnDisk([this] { AppendRunningAndBegin(); }) : end.Begin();
@@ -238,8 +246,11 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
     return absl::FailedPreconditionError("the wish is for another run");
   }
   if (end.has_ended()) return end.EndedError();
-  const bool takes_cuts = job.action() == JobConfig::TRAIN && !training_is_over;
-  if (!takes_cuts && request.kind() != WishRequest::STOP) {
+  // How it ends is decided, and is told once the log says so.
+  if (end.is_linking() && !(request.kind() == WishRequest::STOP && wishes.stops())) {
+    return end.EndedError();
+  }
+  if (!takes_cuts() && request.kind() != WishRequest::STOP) {
     return absl::FailedPreconditionError(job.action() == JobConfig::TRAIN
                                              ? "training is over: the run takes no cut any more"
                                              : "only a training run takes cuts");
@@ -254,13 +265,13 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
   WishAnswer answer;
   answer.set_number(number);
   if (request.kind() != WishRequest::STOP || stopped_before) return answer;
-  if (end.state() == STARTING || !takes_cuts) {
+  if (end.state() == STARTING || !takes_cuts()) {
     // This generation has trained nothing that a cut would save, but earlier generations may have
     // trained something.
     wishes.FulfilAll();
     const std::string start =
         cut_folder.empty() ? "the beginning" : cut_folder.substr(cut_folder.rfind('/') + 1);
-    if (nothing_lost_before || !takes_cuts) {
+    if (nothing_lost_before || !takes_cuts()) {
       Ending saved = EndingOf(Ending::ASKED, "stopped on request; nothing is lost");
       saved.set_loss(Ending::NOTHING);
       end.End(STOPPED, std::move(saved));
@@ -301,7 +312,8 @@ void CoordinatorEngine::Rep::Tick() {
     EndIfDiskHangs(now_us, stall_us);
     absl::optional<Ending> lost =
         members.FindSilent(now_us, stall_us, options.timeouts.heartbeat_timeout_ms * 1000);
-    if (lost.has_value()) end.EndByLoss(*std::move(lost));
+    if (lost.has_value()) OnSilent(*std::move(lost), now_us);
+    EndWithoutLogInTime(now_us);
     const std::string missing = members.Unheard();
     if (end.state() == STARTING && !missing.empty() &&
         now_us - start_us > options.timeouts.start_timeout_ms * 1000) {
@@ -316,6 +328,7 @@ void CoordinatorEngine::Rep::Tick() {
       look_at_log = true;
     }
   }
+  AnswerFailed();
   if (look_at_log) OnDisk([this] { LookForOtherCoordinators(); });
 }
 
@@ -370,6 +383,19 @@ void ServeFinish(Rep* rep, const rpc::Message& message, rpc::Callback respond) {
 }
 
 template <typename Rep>
+void ServeFail(Rep* rep, const rpc::Message& message, rpc::Callback respond) {
+  const auto request = rpc::ParseHeader<FailRequest>(message.header);
+  if (!request.ok()) return respond(request.status());
+  absl::StatusOr<FailAnswer> answer = absl::UnknownError("");
+  {
+    MutexLock lock(&rep->mutex);
+    answer = rep->Fail(*request);
+    if (answer.ok() && rep->end.is_linking()) return rep->HoldFailed(std::move(respond));
+  }
+  respond(answer.ok() ? absl::StatusOr<rpc::Message>(rpc::MessageOf(*answer)) : answer.status());
+}
+
+template <typename Rep>
 void ServeFixSplits(Rep* rep, const rpc::Message& message, rpc::Callback respond) {
   auto request = rpc::ParseHeader<FixSplitsRequest>(message.header);
   const absl::Status status = request.ok() ? rep->CheckRun(request->envelope()) : request.status();
@@ -421,7 +447,7 @@ void CoordinatorEngine::Handle(const rpc::Method& method, rpc::Message request,
   } else if (method == kFinish) {
     ServeFinish(rep, request, std::move(respond));
   } else if (method == kFail) {
-    respond(Serve(rep, &Rep::Fail, request));
+    ServeFail(rep, request, std::move(respond));
   } else if (method == kWish) {
     respond(Serve(rep, &Rep::Wish, request));
   } else if (method == kStatus) {

@@ -5,7 +5,7 @@
 //
 //   STARTING --all members ready--> RUNNING --Finish--> FINISHED
 //      |                              |-----a stop's cut, or its time is over--> STOPPED
-//      |                              |-----a scale's cut--> RESTARTING
+//      |                              |-----a scale's cut, or a move's--> RESTARTING
 //      \------------------------------\---- a loss that a restart may cure --> RESTARTING
 //      \                               \--- one that it does not cure, or no restart is left
 //       \                                                                        --> FAILED
@@ -13,7 +13,8 @@
 //           the next one has the earlier job (job_trial.h)                       --> RESTARTING
 //
 // FINISHED, STOPPED, RESTARTING and FAILED are final. Every method still answers in them, so that
-// all members learn of the end. If there are several causes, the first is kept, because the later
+// all members learn of the end. The run's end is in its log before anybody is told of it
+// (generation_end.h). If there are several causes, the first is kept, because the later
 // ones follow from it. A restart may cure the following losses: a member is lost or was started
 // again; Fail with UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED, ABORTED, UNKNOWN, INTERNAL or
 // RESOURCE_EXHAUSTED; an error of the run's log; another coordinator has begun a later generation;
@@ -72,6 +73,9 @@ struct CoordinatorTimeouts {
   int64_t partitions_period_ms = 10000;
   // If a broker did not answer, how long to wait before asking it again.
   int64_t broker_pause_ms = 1000;
+  // How often a log that refuses the run's end is asked, and for how long if a launcher waits.
+  int64_t end_period_ms = 1000;
+  int64_t end_limit_ms = 10000;
 };
 
 struct CoordinatorOptions {
@@ -87,6 +91,7 @@ struct CoordinatorOptions {
   Executor* topic_executor = nullptr;
   uint64_t writer = 0;                   // random id of this process; part of its drafts' names
   size_t compact_after = kCompactAfter;  // as in ClaimRequest
+  bool in_pods = false;                  // else a launcher starts all processes of a generation
   KillPoints* kill_points = nullptr;     // null: none
   // The wall clock, for the entries of the log.
   std::function<int64_t()> unix_ms;
@@ -98,7 +103,7 @@ struct CoordinatorOptions {
 
 class CoordinatorEngine final : public rpc::Handler {
  public:
-  // Serves the generation `claimed`, or, if the run has finished, only its end. Executors, file
+  // Serves the generation `claimed`, or, if the run has ended, only its end. Executors, file
   // system and kill points are not owned. They must outlive the engine; the executors may still
   // hold the engine's timers and its questions to brokers after it is destroyed. REQUIRES: all of
   // `options` are set; only kill_points and warn may be null, and also topics and topic_executor if
@@ -134,6 +139,7 @@ class CoordinatorEngine final : public rpc::Handler {
   //   Status      FAILED_PRECONDITION if it asks for another run.
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
+  void Move();  // this process goes elsewhere: as for a member that says so with its heartbeat
   // Whether the generation has ended and every member that still sends heartbeats has been told.
   bool EveryoneKnowsTheEnd() const;
 

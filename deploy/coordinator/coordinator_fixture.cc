@@ -1,5 +1,7 @@
 #include "deploy/coordinator/coordinator_fixture.h"
 
+#include <utility>
+
 #include "common/config/job_config.h"
 #include "common/config/validation_check.h"
 #include "common/role/ending.h"
@@ -43,6 +45,20 @@ void CoordinatorFixture::Resume(const std::string& from) {
   request.next_job = true;
   request.from = from;
   Serve(request);
+}
+
+void CoordinatorFixture::BeginInPods(int submission, const Ending& ended) {
+  options_.in_pods = true;
+  ClaimRequest request;
+  request.submission = static_cast<uint64_t>(submission);
+  request.ended = ended;
+  Serve(request);
+}
+
+void CoordinatorFixture::BeginNewRunInPods() {
+  disk_.Remove(kRun).IgnoreError();
+  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
+  BeginInPods(1);
 }
 
 void CoordinatorFixture::Serve(ClaimRequest request) {
@@ -163,6 +179,13 @@ void CoordinatorFixture::Beat(int seconds, Role silent) {
   }
 }
 
+absl::StatusOr<HeartbeatAnswer> CoordinatorFixture::SayLeaving(Role role, int index,
+                                                               uint64_t incarnation) {
+  HeartbeatRequest request = HeartbeatOf(role, index, incarnation);
+  request.set_leaving(true);
+  return Call<HeartbeatAnswer>(kHeartbeat, request);
+}
+
 FailRequest CoordinatorFixture::FailOf(Role role, int index, const std::string& reason,
                                        absl::StatusCode code) const {
   FailRequest request;
@@ -268,8 +291,8 @@ void CoordinatorFixture::Break(const std::string& prefix) {
 }
 
 void CoordinatorFixture::WhileLinking(std::function<void()> work) {
-  disk_.SetHook([work = std::move(work)](const std::string& operation) {
-    if (operation.rfind("hard_link", 0) == 0) work();
+  disk_.SetHook([work = std::move(work), linked = false](const std::string& operation) mutable {
+    if (operation.rfind("hard_link", 0) == 0 && !std::exchange(linked, true)) work();
     return absl::OkStatus();
   });
 }

@@ -37,6 +37,11 @@ class CoordinatorFixture : public ::testing::Test {
   void BeginAfter(const Ending& ended);
   // Begins a generation as `satrap resume` does, from the newest cut or from the cut named `from`.
   void Resume(const std::string& from = "");
+  // As a coordinator of a pod does, of submission `submission`, after a generation that ended by
+  // `ended`. From then on the coordinators of this test are such.
+  void BeginInPods(int submission, const Ending& ended = Ending());
+  // The same in an empty folder.
+  void BeginNewRunInPods();
   // Begins a run with the current `job_` in an empty folder.
   void BeginNewRun();
   // Makes another coordinator claim the next generation, which begins from `cut`.
@@ -86,6 +91,8 @@ class CoordinatorFixture : public ::testing::Test {
   FailRequest FailOf(Role role, int index, const std::string& reason, absl::StatusCode code) const;
   FailAnswer Fail(Role role, int index, const std::string& reason,
                   absl::StatusCode code = absl::StatusCode::kNotFound);
+  // The heartbeat of a member that goes elsewhere.
+  absl::StatusOr<HeartbeatAnswer> SayLeaving(Role role, int index, uint64_t incarnation = kFirst);
   // Rank 0 reports a failure in the middle of another call's file work. Returns the answer.
   FailAnswer FailMeanwhile(absl::StatusCode code = absl::StatusCode::kUnavailable);
   FinishRequest FinishOf() const;
@@ -105,7 +112,7 @@ class CoordinatorFixture : public ::testing::Test {
   absl::Status Leave(uint64_t cut, uint64_t wish);
   // Makes disk operations that begin with `prefix` fail, as on a full disk.
   void Break(const std::string& prefix);
-  // Runs `work` in the middle of each append to the log, before its link.
+  // Runs `work` in the middle of the next append to the log, before its link.
   void WhileLinking(std::function<void()> work);
   RunState state() const { return engine_->Status().state(); }
   Ending ending() const { return engine_->Status().ending(); }

@@ -66,7 +66,7 @@ void CoordinatorEngine::Rep::EndForTopics(Ending how) {
 
 absl::Status CoordinatorEngine::Rep::EndedStatus() {
   MutexLock lock(&mutex);
-  return end.has_ended() ? end.EndedError() : absl::OkStatus();
+  return end.has_ended() || end.is_linking() ? end.EndedError() : absl::OkStatus();
 }
 
 bool CoordinatorEngine::AsksBroker() const { return rep_->topics.asks_broker(); }

@@ -291,7 +291,7 @@ TEST_F(CoordinatorLogTest, WhatHasBegunToTrainIsNotDropped) {
   EXPECT_THAT(Running(), ElementsAre(1, 3));
   EXPECT_EQ(Fail(NN_WORKER, 0, "x", absl::StatusCode::kDataLoss).state(), FAILED);
   EXPECT_THAT(Dropped(), IsEmpty());
-  Begin();
+  Resume();
   EXPECT_EQ(FailForGood().state(), FAILED) << "there is no other job to go back to";
   EXPECT_THAT(Dropped(), IsEmpty());
 }

@@ -1,6 +1,7 @@
 // The implementation of CoordinatorEngine. coordinator_engine.cc works in memory,
-// coordinator_disk.cc and coordinator_log.cc work on the disk executor, coordinator_status.cc
-// reports the status, and coordinator_hosts.cc serves GenerationEnd, CutCommits and RunTopics.
+// coordinator_disk.cc and coordinator_log.cc work on the disk executor, coordinator_end.cc writes
+// the run's end, coordinator_move.cc lets processes go elsewhere, coordinator_status.cc reports the
+// status, and coordinator_hosts.cc serves GenerationEnd, CutCommits and RunTopics.
 //
 // `mutex` (coordinator_state.h) guards the state of the generation and is held only briefly. `disk`
 // runs one task at a time, so members that only its tasks use (files, log) need no lock.
@@ -49,11 +50,23 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   void EstimateSamples(TrainProgress* progress) const REQUIRES(mutex);
   void Tick() EXCLUDES(mutex);
   void StopInTime() EXCLUDES(mutex);
+  bool takes_cuts() const REQUIRES(mutex) {
+    return job.action() == JobConfig::TRAIN && !training_is_over;
+  }
+  // A member says that it goes elsewhere. Returns the answer if it may go at once.
+  absl::optional<HeartbeatAnswer> Leave(const HeartbeatRequest& request) REQUIRES(mutex);
+  void Move(const Ending& how) REQUIRES(mutex);
+  void MoveInTime() EXCLUDES(mutex);
+  void OnSilent(Ending lost, int64_t now_us) REQUIRES(mutex);
+  void HoldFailed(rpc::Callback respond) REQUIRES(mutex);
+  void AnswerFailed() EXCLUDES(mutex);
+  void EndWithoutLogInTime(int64_t now_us) REQUIRES(mutex);
 
   // Implements GenerationEnd::Host.
   bool IsStopWished() const override REQUIRES(mutex) { return wishes.stops(); }
   void AddLostWork(Ending* how) const override REQUIRES(mutex);
   void AppendDropped(const std::string& change, const Ending& how) override;
+  void AppendEnd(RunState state, const Ending& how) override REQUIRES(mutex);
   // Implements CutCommits::Host.
   absl::Status Append(RunLogEntry entry) override EXCLUDES(mutex);
   bool IsAbsent(const absl::Status& status) const override;
@@ -69,6 +82,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   void EndIfDiskHangs(int64_t now_us, int64_t stall_us) REQUIRES(mutex);
   void RunCommit(const rpc::PendingAnswer& call, const CommitCutRequest& request) EXCLUDES(mutex);
   void RunAppendDropped(const std::string& change, const Ending& how) EXCLUDES(mutex);
+  void RunAppendEnd(RunState state, const Ending& how) EXCLUDES(mutex);
   void AppendRunningAndBegin() EXCLUDES(mutex);
   void CompactLog() EXCLUDES(mutex);
   bool EndUnlessKnown(const absl::Status& status) EXCLUDES(mutex);
@@ -89,6 +103,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   const absl::optional<uint64_t> cut_order_fingerprint;
   const std::vector<Restart> restarts;
   const bool nothing_lost_before;  // as NothingWasLostBefore says
+  const uint64_t submission;
   Executor* const executor;
   rpc::CallReceiver leases_of_loaders;
   rpc::CallReceiver commits_of_rank0;

@@ -41,6 +41,10 @@ struct CoordinatorState {
   absl::optional<uint64_t> order_fingerprint GUARDED_BY(mutex);
   absl::optional<RunResult> result GUARDED_BY(mutex);
   std::vector<rpc::Callback> finishers GUARDED_BY(mutex);
+  // Members that have failed, and wait until the run's end is in its log.
+  std::vector<rpc::Callback> failers GUARDED_BY(mutex);
+  int64_t end_decided_us GUARDED_BY(mutex) = 0;  // if end.is_linking()
+  bool end_refused GUARDED_BY(mutex) = false;    // its log did not take it, which is told once
 };
 
 }  // namespace satrap

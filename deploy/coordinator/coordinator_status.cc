@@ -51,6 +51,8 @@ absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest&
   }
   *answer.mutable_cuts() = cuts;
   answer.set_fulfilled_wish(wishes.fulfilled());
+  answer.set_submission(submission);
+  if (end.is_linking()) answer.set_writes_end(true);
   return answer;
 }
 

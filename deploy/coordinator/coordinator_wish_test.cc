@@ -175,7 +175,7 @@ TEST_F(CoordinatorWishTest, AStopBeforeALaterGenerationHasBegunDoesNotClaimThatN
   ASSERT_TRUE(MakeAndCommit(1).ok());
   Resume();
   stop("cut_0003_000001");
-  Begin("embedding_ps 0 was killed");
+  Resume();
   StartRun();
   ASSERT_TRUE(Wish(WishRequest::STOP).ok());
   ASSERT_TRUE(Leave(1, 1).ok());
@@ -193,7 +193,7 @@ TEST_F(CoordinatorWishTest, AStopBeforeAGenerationHasBegunThatFollowsALastCutLos
   ASSERT_TRUE(Leave(1, 1).ok());
   Resume();
   stop("of a stop");
-  Begin();
+  Resume();
   StartRun();
   ASSERT_TRUE(Wish(WishRequest::SCALE, LargerJob()).ok());
   ASSERT_TRUE(Leave(1, 1).ok());

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_name.h"
+#include "common/checkpoint/run_end.h"
 #include "common/role/ending.h"
 
 namespace satrap {
@@ -36,15 +37,18 @@ CutCommits::CutCommits(CoordinatorState* state, Host* host, const RunLog* log,
 
 absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Commit(
     const CommitCutRequest& request) {
-  const absl::StatusOr<CutEntry> cut = Check(request);
+  absl::StatusOr<CutEntry> cut = Check(request);
   // A file of the cut is damaged or cannot be read. The work is still in the tables, so the cut is
   // abandoned, like a cut that cannot be written.
   if (absl::IsDataLoss(cut.status()))
     return absl::StatusOr<CommitCutAnswer>(Abandoned(cut.status()));
   absl::Status status = cut.status();
-  if (status.ok()) status = BeginAppend(request);
-  if (!status.ok()) return absl::StatusOr<CommitCutAnswer>(status);
-  return Append(request, *cut);
+  if (status.ok()) status = BeginAppend(request, &*cut);
+  if (status.ok()) return Append(request, *cut);
+  MutexLock lock(&state_->mutex);
+  // The run ends, and nobody is told before its log says so.
+  if (state_->end.is_linking()) return absl::nullopt;
+  return absl::StatusOr<CommitCutAnswer>(status);
 }
 
 // DATA_LOSS: a file of the cut is damaged or cannot be read.
@@ -70,11 +74,16 @@ absl::StatusOr<CutEntry> CutCommits::Check(const CommitCutRequest& request) cons
 }
 
 // From now on the generation cannot end until the entry is appended or the append has failed.
-absl::Status CutCommits::BeginAppend(const CommitCutRequest& request) {
+absl::Status CutCommits::BeginAppend(const CommitCutRequest& request, CutEntry* cut) {
   MutexLock lock(&state_->mutex);
   if (state_->end.has_ended()) return state_->end.EndedError();
-  if (request.leave() && !state_->wishes.stops() && !state_->wishes.scales()) {
+  if (request.leave() && !state_->wishes.leaves()) {
     return absl::InvalidArgumentError("leave: nobody has asked for the end of training");
+  }
+  const CutEntry::LeftFor left_for = state_->wishes.left_for();
+  // A run whose training is over has no other size any more.
+  if (request.leave() || (request.last() && left_for != CutEntry::SCALE)) {
+    if (left_for != CutEntry::NOT_SAID) cut->set_left_for(left_for);
   }
   return state_->end.BeginAppend(absl::StrCat(request.cut(), " is committed"));
 }
@@ -96,7 +105,7 @@ absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Append(const CommitC
     if (!state_->end.appends()) return absl::nullopt;
     if (status.ok()) {
       OnAppended(request, log_->entries().back());
-      scale = request.leave() && state_->wishes.scales();
+      scale = request.leave() && state_->wishes.scales() && !state_->wishes.stops();
     }
   }
   const bool known = status.ok() || EndUnlessKnown(status);
@@ -127,13 +136,21 @@ void CutCommits::OnAppended(const CommitCutRequest& request, const RunLogEntry& 
     state_->training_is_over = true;
     state_->wishes.FulfilAll();  // there is nothing left to cut
   }
-  if (state_->wishes.stops() && (request.leave() || request.last())) {
-    Ending stopped =
-        EndingOf(Ending::ASKED, absl::StrCat("stopped on request after ", cut.cut(), " at step ",
-                                             cut.step(), "; nothing is lost"));
-    stopped.set_loss(Ending::NOTHING);
-    state_->end.SetEnd(STOPPED, std::move(stopped));
+  if (!request.leave() && !request.last()) return;
+  if (state_->wishes.stops()) {
+    state_->end.SetRunEnd(STOPPED, StoppedAfter(cut));
+  } else if (state_->wishes.moves() && !(request.leave() && state_->wishes.scales())) {
+    MoveAfter(cut);
   }
+}
+
+// The next coordinator knows by the cut's entry that this is no failure.
+void CutCommits::MoveAfter(const CutEntry& cut) {
+  Ending moved = state_->wishes.move();
+  absl::StrAppend(moved.mutable_text(), "; the run goes on from ", cut.cut(),
+                  ", and nothing is lost");
+  moved.set_loss(Ending::NOTHING);
+  state_->end.SetEnd(RESTARTING, std::move(moved));
 }
 
 // Appends the announcement of the new size. The coordinator of the next generation takes the job
@@ -149,6 +166,7 @@ void CutCommits::AnnounceSize() {
   next->set_run_id(run_id_);
   next->set_cut(log_->next_start());
   next->set_began(BEGAN_SCALE_ANNOUNCED);
+  next->set_submission(SubmissionOf(log_->entries()));
   {
     MutexLock lock(&state_->mutex);
     *next->mutable_job() = state_->wishes.next_job();

@@ -52,11 +52,13 @@ class CutCommits {
 
  private:
   absl::StatusOr<CutEntry> Check(const CommitCutRequest& request) const;
-  absl::Status BeginAppend(const CommitCutRequest& request);
+  // Sets what `cut` is left for.
+  absl::Status BeginAppend(const CommitCutRequest& request, CutEntry* cut);
   absl::optional<absl::StatusOr<CommitCutAnswer>> Append(const CommitCutRequest& request,
                                                          const CutEntry& cut);
   void OnAppended(const CommitCutRequest& request, const RunLogEntry& entry)
       REQUIRES(state_->mutex);
+  void MoveAfter(const CutEntry& cut) REQUIRES(state_->mutex);
   void AnnounceSize();
   bool EndUnlessKnown(const absl::Status& error);
 

@@ -35,6 +35,7 @@ class CutCommitsTest : public ::testing::Test, public CutCommits::Host, public G
   bool IsStopWished() const override { return false; }
   void AddLostWork(Ending*) const override {}
   void AppendDropped(const std::string&, const Ending&) override {}
+  void AppendEnd(RunState, const Ending&) override { is_end_due_ = true; }
   absl::Status Append(RunLogEntry entry) override {
     if (before_append_) before_append_(entry);
     if (!append_error_.ok()) return append_error_;
@@ -88,8 +89,13 @@ class CutCommitsTest : public ::testing::Test, public CutCommits::Host, public G
     MutexLock lock(&state_.mutex);
     state_.end.EndBy(how);
   }
+  // The log takes the run's end, if one is due.
+  void LinkEnd() REQUIRES(state_.mutex) {
+    if (std::exchange(is_end_due_, false)) state_.end.OnEndAppended(absl::OkStatus(), false);
+  }
   RunState State() {
     MutexLock lock(&state_.mutex);
+    LinkEnd();
     EXPECT_FALSE(state_.end.appends()) << "an append is never left open";
     return state_.end.state();
   }
@@ -120,6 +126,7 @@ class CutCommitsTest : public ::testing::Test, public CutCommits::Host, public G
   std::function<void(const RunLogEntry&)> before_append_;
   absl::Status append_error_;
   bool is_absent_ = true;
+  bool is_end_due_ = false;
   CutCommits commits_{&state_, this, &log_, &folders_, Run(), /*kill_points=*/nullptr};
 
  private:
@@ -177,6 +184,7 @@ TEST_F(CutCommitsTest, WhatIsNoNewerWholeCutOfThisGenerationIsNotCommitted) {
 TEST_F(CutCommitsTest, NothingIsCommittedAfterTheEnd) {
   MakeCut(1);
   EndBy(EndingOf(Ending::OTHER_DATA, "other data"));
+  EXPECT_EQ(State(), FAILED);
   EXPECT_EQ(Commit(RequestOf(1)), "the run has failed: other data");
   EXPECT_THAT(Cuts(), IsEmpty());
 }
@@ -188,8 +196,38 @@ TEST_F(CutCommitsTest, NorWhereTheEndOvertakesTheCommit) {
     EndBy(EndingOf(Ending::OTHER_DATA, "other data"));
     return absl::OkStatus();
   });
-  EXPECT_EQ(Commit(RequestOf(1)), "the run has failed: other data");
+  EXPECT_EQ(Commit(RequestOf(1)), "no answer") << "the log does not have the end yet";
   EXPECT_THAT(Cuts(), IsEmpty());
+}
+
+TEST_F(CutCommitsTest, WhileTheRunsEndIsWrittenACutIsNeitherCommittedNorRefused) {
+  MakeCut(1);
+  EndBy(EndingOf(Ending::OTHER_DATA, "other data"));
+  EXPECT_EQ(Commit(RequestOf(1)), "no answer");
+  EXPECT_THAT(Cuts(), IsEmpty());
+  EXPECT_EQ(State(), FAILED);
+  EXPECT_EQ(Commit(RequestOf(1)), "the run has failed: other data");
+}
+
+TEST_F(CutCommitsTest, ACutSaysForWhatItsGenerationLeaves) {
+  Ending moved = EndingOf(Ending::MOVED, EMBEDDING_PS, 1, "embedding_ps 1 goes elsewhere");
+  {
+    MutexLock lock(&state_.mutex);
+    EXPECT_TRUE(state_.wishes.AddMove(moved));
+    EXPECT_FALSE(state_.wishes.AddMove(moved)) << "further ones share the cut";
+  }
+  EXPECT_EQ(Commit(LeaveWith(1, 1)), "committed");
+  EXPECT_EQ(log_.last_cut()->left_for(), CutEntry::MOVE);
+  EXPECT_EQ(State(), RESTARTING);
+  EXPECT_EQ(HowEnded().why(), Ending::MOVED);
+}
+
+TEST_F(CutCommitsTest, ACutAfterWhichTrainingGoesOnIsLeftForNothing) {
+  Wish(WishRequest::STOP);
+  MakeCut(1);
+  EXPECT_EQ(Commit(RequestOf(1)), "committed");
+  EXPECT_FALSE(log_.last_cut()->has_left_for());
+  EXPECT_EQ(State(), RUNNING);
 }
 
 TEST_F(CutCommitsTest, AnEndThatComesDuringTheAppendFollowsTheCommit) {

@@ -15,6 +15,10 @@ Ending SupersededEnding() {
 }
 
 absl::Status GenerationEnd::EndedError() const {
+  // Whoever is refused by this asks how the run ends, and is answered when the log says so.
+  if (is_linking()) {
+    return absl::FailedPreconditionError(absl::StrCat("the run ends: ", linking_->how.text()));
+  }
   switch (state_) {
     case FINISHED:
       return absl::FailedPreconditionError("the run has finished");
@@ -27,15 +31,23 @@ absl::Status GenerationEnd::EndedError() const {
 }
 
 FailAnswer GenerationEnd::Told() const {
+  const absl::optional<PutOffEnd>& due = linking_.has_value() ? linking_ : put_off_;
   FailAnswer answer;
-  answer.set_state(put_off_.has_value() ? put_off_->state : state_);
-  // The role exits with 75 (kExitStartAgain), and learns of FAILED when it is started again.
-  if (put_off_.has_value() && put_off_->state == FAILED) answer.set_state(RESTARTING);
-  *answer.mutable_ending() = put_off_.has_value() ? put_off_->how : ending_;
+  // The run's end is not in the log yet. A role that exits with 75 learns of it when it is started
+  // again.
+  answer.set_state(due.has_value() ? RESTARTING : state_);
+  *answer.mutable_ending() = due.has_value() ? due->how : ending_;
   return answer;
 }
 
+void GenerationEnd::Set(RunState end, Ending how) {
+  state_ = end;
+  ending_ = std::move(how);
+  linking_.reset();
+}
+
 bool GenerationEnd::PutOff(RunState end, const Ending& how, void (GenerationEnd::*again)(Ending)) {
+  if (is_linking()) return true;  // the first cause is kept
   if (!appends() && !dropping_) return false;
   if (!put_off_.has_value()) {
     put_off_ = PutOffEnd{end, how, again};
@@ -60,8 +72,51 @@ void GenerationEnd::TakePutOffEnd() {
 
 void GenerationEnd::End(RunState end, Ending how) {
   if (has_ended() || PutOff(end, how, nullptr)) return;
-  state_ = end;
-  ending_ = std::move(how);
+  if (end == RESTARTING) return Set(RESTARTING, std::move(how));
+  if (!uncertain_.has_value() && !disk_hangs_) {
+    linking_ = PutOffEnd{end, how, nullptr};
+    return host_->AppendEnd(end, how);
+  }
+  if (!before_.in_pods) return Set(end, std::move(how));
+  // This process must not append after an entry of which nobody knows; the next one may.
+  Set(RESTARTING,
+      EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
+               absl::StrCat("coordinator: the run's log does not take its end: ", how.text())));
+}
+
+void GenerationEnd::TakeRecorded(RunState end, Ending how) { Set(end, std::move(how)); }
+
+void GenerationEnd::EndSuperseded() {
+  if (has_ended()) return;
+  if (is_linking()) return Set(RESTARTING, SupersededEnding());
+  End(RESTARTING, SupersededEnding());
+}
+
+void GenerationEnd::EndMoveWithoutCut(Ending how) {
+  if (has_ended() || PutOff(RESTARTING, how, &GenerationEnd::EndMoveWithoutCut)) return;
+  host_->AddLostWork(&how);
+  End(RESTARTING, std::move(how));
+}
+
+bool GenerationEnd::OnEndAppended(const absl::Status& status, bool absent) {
+  if (!is_linking()) return false;
+  if (absl::IsAlreadyExists(status) || absl::IsAborted(status)) {
+    EndSuperseded();
+  } else if (status.ok() || (!absent && !before_.in_pods)) {
+    // A launcher has decided by what it was told before there was such an entry.
+    EndWithoutLog();
+  } else if (!absent) {
+    Set(RESTARTING, EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
+                             absl::StrCat("coordinator: the run's end may not be in its log: ",
+                                          status.message(), "; ", linking_->how.text())));
+  }
+  return is_linking();
+}
+
+void GenerationEnd::EndWithoutLog() {
+  if (!is_linking()) return;
+  PutOffEnd due = *std::move(linking_);
+  Set(due.state, std::move(due.how));
 }
 
 void GenerationEnd::EndWithoutLastCut(Ending how) {
@@ -125,6 +180,7 @@ void GenerationEnd::EndForGood(Ending how) {
 
 absl::Status GenerationEnd::BeginAppend(std::string what) {
   if (has_ended()) return EndedError();
+  if (is_linking()) return EndedError();
   CHECK(!appends());
   appending_ = std::move(what);
   return absl::OkStatus();
@@ -141,7 +197,7 @@ void GenerationEnd::SetUncertain() {
 }
 
 bool GenerationEnd::EndUnlessKnown(const absl::Status& error, bool absent) {
-  if (absl::IsAlreadyExists(error) || absl::IsAborted(error)) End(RESTARTING, SupersededEnding());
+  if (absl::IsAlreadyExists(error) || absl::IsAborted(error)) EndSuperseded();
   if (absent) return true;
   // If the append hung, this does nothing, because OnDiskHang has ended both the append and the
   // generation.
@@ -159,7 +215,9 @@ void GenerationEnd::FinishAppend() {
 }
 
 void GenerationEnd::OnDiskHang(const std::string& hangs) {
-  if (has_ended()) return;
+  disk_hangs_ = true;
+  // An end that is being appended was decided before.
+  if (has_ended() || is_linking()) return;
   if (put_off_.has_value()) absl::StrAppend(put_off_->how.mutable_text(), "; ", hangs);
   SetUncertain();
   FinishAppend();
@@ -175,9 +233,7 @@ void GenerationEnd::OnDropAppended(const absl::Status& status, const Ending& how
   // It is not known whether the entry is in the log. The next generation finds out whether the job
   // is dropped.
   put_off_.reset();
-  if (absl::IsAlreadyExists(status) || absl::IsAborted(status)) {
-    return End(RESTARTING, SupersededEnding());
-  }
+  if (absl::IsAlreadyExists(status) || absl::IsAborted(status)) return EndSuperseded();
   EndByLoss(EndingOf(
       Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
       absl::StrCat(how.text(), "\n  and the run's log cannot be written: ", status.message())));

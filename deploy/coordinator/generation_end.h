@@ -2,11 +2,14 @@
 //
 //   STARTING --Begin--> RUNNING --> FINISHED, STOPPED, RESTARTING or FAILED
 //
-// The last four states are final, and the first cause is kept. The generation does not end while an
-// entry is being appended to the run's log. The entry may be a cut, which gives the run its
-// restarts back, and then less work is lost. An end that comes meanwhile is put off until
-// FinishAppend. Unless the entry itself was the end (SetEnd), FinishAppend decides anew how the
-// generation ends, by what is known then.
+// The last four states are final, and the first cause is kept. Nobody is told of STOPPED or FAILED
+// before the run's log has it: the host appends it, and OnEndAppended makes it the state. Until
+// then nothing else is appended, and no other end takes its place. FINISHED comes by SetEnd.
+//
+// The generation does not end while an entry is being appended to the run's log. The entry may be a
+// cut, which gives the run its restarts back, and then less work is lost. An end that comes
+// meanwhile is put off until FinishAppend. Unless the entry itself was the end (SetEnd),
+// FinishAppend decides anew how the generation ends, by what is known then.
 //
 // A job on trial (job_trial.h) that cannot begin is dropped first: the host appends DROPPED to the
 // log, and the generation ends after OnDropAppended. If a stop comes meanwhile, the run stops
@@ -44,6 +47,8 @@ class GenerationEnd {
     // Starts to append DROPPED to the run's log. Calls OnDropAppended when that is done, but not
     // from within this call.
     virtual void AppendDropped(const std::string& change, const Ending& how) = 0;
+    // The same for END and OnEndAppended.
+    virtual void AppendEnd(RunState end, const Ending& how) = 0;
   };
   // What is known when the generation begins.
   struct Before {
@@ -52,6 +57,7 @@ class GenerationEnd {
     std::string recent_causes;  // the causes of those restarts
     Ending ended;               // how the previous generation failed; empty: it did not
     JobTrial trial;
+    bool in_pods = false;  // else a launcher waits, who is told of an end that no log takes
   };
   // `host` is not owned.
   GenerationEnd(Before before, Host* host) : before_(std::move(before)), host_(host) {}
@@ -60,16 +66,18 @@ class GenerationEnd {
   const Ending& ending() const { return ending_; }  // empty before has_ended()
   const JobTrial& trial() const { return before_.trial; }
   bool has_ended() const { return state_ != STARTING && state_ != RUNNING; }
-  // FAILED_PRECONDITION; the message says how the generation has ended. REQUIRES: has_ended()
+  bool is_linking() const { return linking_.has_value(); }  // the run's end is not in the log yet
+  // FAILED_PRECONDITION; the message says how the generation has ended, or is about to end.
+  // REQUIRES: has_ended() or is_linking()
   absl::Status EndedError() const;
-  // The answer to a member that has failed. If an end that may fail the run is put off, the answer
-  // says RESTARTING, not FAILED, because the entry being appended may make a restart possible.
+  // The answer to a member that has failed. If an end is put off, or is not in the log yet, the
+  // answer says RESTARTING, because the entry being appended may make a restart possible.
   FailAnswer Told() const;
 
-  // Whether the state is STARTING and the job is not being dropped. If the job is on trial, RUNNING
-  // must be in the log before Begin is called: from then on members train, and the job must not be
-  // dropped.
-  bool may_begin() const { return state_ == STARTING && !dropping_; }
+  // Whether the state is STARTING, the job is not being dropped and the run does not end. If the
+  // job is on trial, RUNNING must be in the log before Begin is called: from then on members train,
+  // and the job must not be dropped.
+  bool may_begin() const { return state_ == STARTING && !dropping_ && !is_linking(); }
   // REQUIRES: may_begin()
   void Begin() { state_ = RUNNING; }
   // Call when a cut is committed: the run has all its restarts again.
@@ -81,8 +89,12 @@ class GenerationEnd {
   void EndBy(Ending how);       // for good if no restart cures it (cause_table.h)
   void EndByLoss(Ending how);   // a loss that a restart may cure; FAILED if none is left
   void EndForGood(Ending how);  // FAILED, unless the job is on trial; then its change is dropped
-  // Ends as STOPPED without a last cut, and adds to the text of `how` what is lost because of that.
+  // These end as STOPPED, or as RESTARTING after a move, without a last cut, and add to the text of
+  // `how` what is lost because of that.
   void EndWithoutLastCut(Ending how);
+  void EndMoveWithoutCut(Ending how);
+  void EndSuperseded();                         // another coordinator has begun a later generation
+  void TakeRecorded(RunState end, Ending how);  // the log has had it since before the generation
 
   // Call before an entry is appended. `what` says what the entry makes true, such as "CUT is
   // committed"; empty if it is of no interest. EndedError() if the generation has ended. REQUIRES:
@@ -94,6 +106,8 @@ class GenerationEnd {
   // Declares that the entry being appended is the generation's end. That end takes precedence over
   // an end that was put off. REQUIRES: appends()
   void SetEnd(RunState end, Ending how);
+  // The same for the run's end, which follows in an entry of its own.
+  void SetRunEnd(RunState end, Ending how) { put_off_ = PutOffEnd{end, std::move(how), nullptr}; }
   // Call when the append has failed with `error`. `absent` says that the entry certainly is not in
   // the log. Ends the generation if the entry may be in the log, or if another coordinator was
   // faster. Returns `absent`.
@@ -104,6 +118,11 @@ class GenerationEnd {
   void OnDiskHang(const std::string& hangs);
   // Call when the append of the entry DROPPED, with `how`, has succeeded or failed.
   void OnDropAppended(const absl::Status& status, const Ending& how);
+  // Call when the append of the entry END has succeeded or failed. `absent` says that the entry
+  // certainly is not in the log. Returns whether it has to be appended once more.
+  bool OnEndAppended(const absl::Status& status, bool absent);
+  // Tells the end that no log has taken. Does nothing if is_linking() is false.
+  void EndWithoutLog();
 
  private:
   struct PutOffEnd {
@@ -115,6 +134,7 @@ class GenerationEnd {
   bool PutOff(RunState state, const Ending& how, void (GenerationEnd::*end)(Ending));
   void TakePutOffEnd();
   void SetUncertain();
+  void Set(RunState end, Ending how);
 
   Before before_;
   Host* const host_;
@@ -124,6 +144,8 @@ class GenerationEnd {
   bool dropping_ = false;                  // the host is appending DROPPED, or will
   absl::optional<std::string> uncertain_;  // a text of which it is not known whether it is true
   absl::optional<PutOffEnd> put_off_;
+  absl::optional<PutOffEnd> linking_;  // the run's end, while the host appends it
+  bool disk_hangs_ = false;
 };
 
 }  // namespace satrap

@@ -28,6 +28,19 @@ class GenerationEndTest : public ::testing::Test, public GenerationEnd::Host {
     dropped_ = how;
   }
 
+  void AppendEnd(RunState state, const Ending&) override {
+    EXPECT_FALSE(appended_.has_value()) << "twice";
+    appended_ = state;
+  }
+  // The log takes the run's end, which nobody is told before.
+  void Link(GenerationEnd* end) {
+    ASSERT_TRUE(appended_.has_value());
+    EXPECT_FALSE(end->has_ended());
+    EXPECT_FALSE(end->OnEndAppended(absl::OkStatus(), /*absent=*/false));
+    EXPECT_EQ(end->state(), *appended_);
+    appended_.reset();
+  }
+
   // A generation of a run that may restart `max_restarts` times. Everything else is as in before_.
   GenerationEnd Of(int max_restarts = 2) {
     before_.max_restarts = max_restarts;
@@ -54,6 +67,7 @@ class GenerationEndTest : public ::testing::Test, public GenerationEnd::Host {
   GenerationEnd::Before before_;
   bool stop_wished_ = false;
   absl::optional<Ending> dropped_;
+  absl::optional<RunState> appended_;
 };
 
 TEST_F(GenerationEndTest, TheFirstCauseIsKept) {
@@ -87,6 +101,7 @@ TEST_F(GenerationEndTest, ALossFailsTheRunOnceNoRestartIsLeftAndACutBringsThemBa
   before_.recent_causes = "generation 1: a; generation 2: b";
   GenerationEnd end = Running();
   end.EndByLoss(Loss());
+  Link(&end);
   EXPECT_EQ(end.state(), FAILED);
   EXPECT_EQ(end.ending().text(),
             "embedding_ps 0 is lost\n  and the run has restarted 2 times without a cut in between "
@@ -99,6 +114,7 @@ TEST_F(GenerationEndTest, ALossFailsTheRunOnceNoRestartIsLeftAndACutBringsThemBa
   before_.restarts_without_cut = 0;
   GenerationEnd without = Running(/*max_restarts=*/0);
   without.EndByLoss(Loss());
+  Link(&without);
   EXPECT_EQ(without.state(), FAILED);
   EXPECT_EQ(without.ending().text(), "embedding_ps 0 is lost") << "the cause alone";
 }
@@ -109,11 +125,13 @@ TEST_F(GenerationEndTest, TheTableOfCausesDecidesWhetherARestartMayCure) {
   EXPECT_EQ(cured.state(), RESTARTING);
   GenerationEnd damaged = Running();
   damaged.EndBy(Failure(Ending::DAMAGED));
+  Link(&damaged);
   EXPECT_EQ(damaged.state(), FAILED);
   before_.ended = Failure(Ending::NO_MEMORY);
   before_.ended.set_before_ready(true);
   GenerationEnd again = Of();
   again.EndBy(Failure(Ending::NO_MEMORY));
+  Link(&again);
   EXPECT_EQ(again.state(), FAILED);
   EXPECT_THAT(again.ending().text(), HasSubstr("no restart cures it: give it more memory"));
   GenerationEnd ran = Running();
@@ -125,6 +143,7 @@ TEST_F(GenerationEndTest, ALossDuringAStopIsAStopThatTellsWhatIsLost) {
   stop_wished_ = true;
   GenerationEnd end = Running(/*max_restarts=*/0);
   end.EndByLoss(Loss());
+  Link(&end);
   EXPECT_EQ(end.state(), STOPPED);
   EXPECT_EQ(end.ending().text(), "stopped, but embedding_ps 0 is lost; 3 steps are lost");
   EXPECT_EQ(end.ending().lost_steps(), 3u);
@@ -154,6 +173,8 @@ TEST_F(GenerationEndTest, WithoutACutTheEndThatWasPutOffIsAFailureAndItsMemberHe
   ASSERT_TRUE(end.BeginAppend("").ok());
   end.EndByLoss(Loss());
   end.FinishAppend();
+  EXPECT_EQ(end.Told().state(), RESTARTING) << "it is not in the log yet";
+  Link(&end);
   EXPECT_EQ(end.state(), FAILED);
   EXPECT_EQ(end.Told().state(), FAILED);
   end.FinishAppend();
@@ -226,6 +247,97 @@ TEST_F(GenerationEndTest, ADiskThatHangsEndsAnAppendWhoseOutcomeNobodyKnows) {
       << "what came first, and why it took so long";
 }
 
+TEST_F(GenerationEndTest, NobodyIsToldOfTheRunsEndBeforeItsLogHasIt) {
+  GenerationEnd end = Of();
+  end.End(STOPPED, Loss("it was stopped"));
+  EXPECT_TRUE(end.is_linking());
+  EXPECT_EQ(end.state(), STARTING);
+  EXPECT_FALSE(end.may_begin());
+  EXPECT_FALSE(end.BeginAppend("cut_0001_000001 is committed").ok());
+  EXPECT_EQ(end.Told().state(), RESTARTING);
+  end.EndByLoss(Loss());
+  end.EndForGood(Failure(Ending::DAMAGED));
+  end.End(STOPPED, Loss());
+  end.OnDiskHang("the disk hangs");
+  EXPECT_EQ(end.state(), STARTING);
+  Link(&end);
+  EXPECT_EQ(end.ending().text(), "it was stopped") << "the first cause";
+}
+
+TEST_F(GenerationEndTest, ALogThatCertainlyHasNoEndIsAskedAgain) {
+  for (const bool in_pods : {false, true}) {
+    before_.in_pods = in_pods;
+    GenerationEnd end = Running();
+    end.EndForGood(Failure(Ending::DAMAGED));
+    EXPECT_TRUE(end.OnEndAppended(absl::ResourceExhaustedError("no space left"), /*absent=*/true));
+    EXPECT_EQ(end.state(), RUNNING);
+    Link(&end);
+    EXPECT_EQ(end.state(), FAILED);
+  }
+}
+
+TEST_F(GenerationEndTest, ALauncherIsToldAnEndThatNoLogTakes) {
+  GenerationEnd end = Running();
+  end.EndForGood(Failure(Ending::DAMAGED));
+  end.EndWithoutLog();
+  EXPECT_EQ(end.state(), FAILED);
+  EXPECT_EQ(end.ending().text(), "nn_worker 0: it failed");
+  EXPECT_FALSE(end.OnEndAppended(absl::DataLossError("x"), /*absent=*/true)) << "too late";
+  GenerationEnd goes_on = Running();
+  goes_on.EndWithoutLog();
+  EXPECT_EQ(goes_on.state(), RUNNING);
+}
+
+// Another process may find the entry, so in pods the next one decides.
+TEST_F(GenerationEndTest, OnAnEndOfWhichNobodyKnowsALauncherRelies) {
+  GenerationEnd local = Running();
+  local.EndForGood(Failure(Ending::DAMAGED));
+  EXPECT_FALSE(local.OnEndAppended(absl::DataLossError("no sync"), /*absent=*/false));
+  EXPECT_EQ(local.state(), FAILED);
+  appended_.reset();
+  before_.in_pods = true;
+  GenerationEnd pods = Running();
+  pods.EndForGood(Failure(Ending::DAMAGED));
+  EXPECT_FALSE(pods.OnEndAppended(absl::DataLossError("no sync"), /*absent=*/false));
+  EXPECT_EQ(pods.state(), RESTARTING);
+  EXPECT_EQ(pods.ending().why(), Ending::LOG_NOT_WRITTEN);
+  EXPECT_THAT(pods.ending().text(), HasSubstr("no sync; nn_worker 0: it failed"));
+}
+
+TEST_F(GenerationEndTest, AfterAnEntryOfWhichNobodyKnowsNoEndIsAppended) {
+  stop_wished_ = true;
+  before_.in_pods = true;
+  GenerationEnd end = Running();
+  ASSERT_TRUE(end.BeginAppend("cut_0001_000001 is committed").ok());
+  end.EndUnlessKnown(absl::DataLossError("no sync"), /*absent=*/false);
+  end.FinishAppend();
+  EXPECT_FALSE(appended_.has_value());
+  EXPECT_EQ(end.state(), RESTARTING) << "the next process may append";
+  EXPECT_EQ(end.ending().why(), Ending::LOG_NOT_WRITTEN);
+}
+
+TEST_F(GenerationEndTest, AnotherCoordinatorPrecedesAnEndThatIsNotInTheLog) {
+  GenerationEnd end = Running();
+  end.EndForGood(Failure(Ending::DAMAGED));
+  end.EndSuperseded();
+  EXPECT_EQ(end.state(), RESTARTING);
+  EXPECT_EQ(end.ending().why(), Ending::SUPERSEDED);
+  appended_.reset();
+  GenerationEnd faster = Running();
+  faster.EndForGood(Failure(Ending::DAMAGED));
+  EXPECT_FALSE(faster.OnEndAppended(absl::AlreadyExistsError("x"), /*absent=*/true));
+  EXPECT_EQ(faster.state(), RESTARTING);
+  EXPECT_EQ(faster.ending().why(), Ending::SUPERSEDED);
+}
+
+TEST_F(GenerationEndTest, AMoveWithoutACutTellsWhatIsLostAndTheRunGoesOn) {
+  GenerationEnd end = Running(/*max_restarts=*/0);
+  end.EndMoveWithoutCut(EndingOf(Ending::MOVED, "it goes elsewhere"));
+  EXPECT_EQ(end.state(), RESTARTING);
+  EXPECT_EQ(end.ending().why(), Ending::MOVED);
+  EXPECT_EQ(end.ending().text(), "it goes elsewhere; 3 steps are lost");
+}
+
 TEST_F(GenerationEndTest, AJobOnTrialIsDroppedBeforeTheEndAndTheRunGoesOn) {
   PutOnTrial(/*resumed=*/false);
   GenerationEnd end = Of(/*max_restarts=*/0);
@@ -253,6 +365,7 @@ TEST_F(GenerationEndTest, AStopWhileAJobIsDroppedStopsTheRun) {
   EXPECT_EQ(end.state(), STARTING) << "not before it is in the log";
   end.EndByLoss(Loss());
   end.OnDropAppended(absl::OkStatus(), *dropped_);
+  Link(&end);
   EXPECT_EQ(end.state(), STOPPED);
   EXPECT_EQ(end.ending().why(), Ending::ASKED);
   EXPECT_EQ(end.ending().loss(), Ending::NOTHING);
@@ -268,6 +381,7 @@ TEST_F(GenerationEndTest, AStopWhileAResumedJobIsDroppedLeavesTheFailure) {
   end.End(STOPPED, EndingOf(Ending::ASKED, "stopped on request"));
   EXPECT_EQ(end.Told().SerializeAsString(), told.SerializeAsString());
   end.OnDropAppended(absl::OkStatus(), *dropped_);
+  Link(&end);
   EXPECT_EQ(end.state(), FAILED) << "somebody waits for it";
   EXPECT_EQ(end.ending().why(), Ending::MEMBER_FAILED);
   EXPECT_EQ(end.ending().text(),
@@ -281,6 +395,7 @@ TEST_F(GenerationEndTest, WhoHasResumedWithAJobThatIsDroppedIsTold) {
   end.EndBy(Failure(Ending::REFUSED));
   EXPECT_EQ(end.Told().state(), RESTARTING) << "not before it is in the log";
   end.OnDropAppended(absl::OkStatus(), *dropped_);
+  Link(&end);
   EXPECT_EQ(end.state(), FAILED);
   EXPECT_THAT(end.ending().text(), HasSubstr("the next `satrap resume` has the earlier job"));
 }
@@ -292,11 +407,13 @@ TEST_F(GenerationEndTest, AJobOnTrialIsKeptAfterALossAndWhereItIsNotTheCause) {
   EXPECT_EQ(lost.state(), RESTARTING);
   GenerationEnd runs = Running();
   runs.EndBy(Failure(Ending::REFUSED));
+  Link(&runs);
   EXPECT_EQ(runs.state(), FAILED);
   Ending away = EndingOf(Ending::TOPICS, "no broker answers");
   away.set_kind(Ending::PEER_AWAY);
   GenerationEnd waits = Of();
   waits.EndBy(away);
+  Link(&waits);
   EXPECT_EQ(waits.state(), FAILED);
   EXPECT_FALSE(dropped_.has_value());
   before_.trial.changes_topics = true;

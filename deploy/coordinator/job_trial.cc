@@ -36,7 +36,10 @@ JobTrial TrialOf(const RunLog& log, const JobConfig& job) {
   // A generation that a restart began has the job of the previous one. So find the first generation
   // with this job.
   for (auto entry = log.entries().rbegin(); entry != log.entries().rend(); ++entry) {
-    if (!entry->has_generation() || entry->generation().began() == BEGAN_RESTART) continue;
+    if (!entry->has_generation() || entry->generation().began() == BEGAN_RESTART ||
+        entry->generation().began() == BEGAN_MOVED) {
+      continue;
+    }
     trial.resumed = entry->generation().began() == BEGAN_RESUME;
     break;
   }

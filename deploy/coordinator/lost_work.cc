@@ -12,8 +12,10 @@ namespace {
 
 using Entry = std::vector<RunLogEntry>::const_reverse_iterator;
 
+// What follows neither TOPICS nor an END, which say nothing about training.
 Entry BeforeTopics(Entry entry, Entry end) {
-  return std::find_if(entry, end, [](const RunLogEntry& each) { return !each.has_topics(); });
+  return std::find_if(
+      entry, end, [](const RunLogEntry& each) { return !each.has_topics() && !each.has_end(); });
 }
 
 // Goes back from `entry` to the first entry that does not belong to a dropped job. The skipped
@@ -42,7 +44,8 @@ bool NothingWasLostBefore(const RunLog& log) {
   const std::vector<RunLogEntry>& entries = log.entries();
   if (entries.size() < 2) return true;
   const std::string& start = entries.back().generation().cut();  // this generation's
-  const Entry before = BeforeDropped(entries.rbegin() + 1, entries.rend());
+  const Entry before =
+      BeforeDropped(BeforeTopics(entries.rbegin() + 1, entries.rend()), entries.rend());
   if (before == entries.rend()) return false;
   if (before->has_generation()) {
     return before->generation().began() == BEGAN_SCALE_ANNOUNCED &&

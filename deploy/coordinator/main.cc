@@ -6,9 +6,9 @@
 // generation, or another coordinator has claimed the same generation, it then exits at once, with
 // code 75 (kExitStartAgain). Otherwise it first gives the launcher or `satrap status` time to ask
 // for the last status. Its code is then 1 if the run has failed or the generation could not be
-// claimed, and 0 if the run has finished or stopped. If the run had already finished before this
-// process started, the process says so when asked, and also exits with 0. The process writes the
-// Ending of the generation, or its own, to the file of --ending (common/role/ending.h). If it
+// claimed, and 0 if the run has finished or stopped. If the run had already ended before this
+// process started, the process says so when asked, and exits in the same way. The process writes
+// the Ending of the generation, or its own, to the file of --ending (common/role/ending.h). If it
 // cannot claim a generation for lack of memory, processes or descriptors, it exits with 75, because
 // they may be available when it is started again.
 //
@@ -18,8 +18,12 @@
 // harm (common/checkpoint/run_log.h). Old cuts that it has not removed yet are left to the next
 // coordinator.
 //
-// Signals. The first SIGTERM asks the run to stop, as it does at any role (role_runtime.h). After a
-// second SIGTERM, a SIGINT, or any signal after the end, the process no longer waits for members.
+// A coordinator of an earlier submission than the log's newest (--submission) tells everybody to
+// wait, until a signal ends it.
+//
+// Signals. The first SIGTERM asks the run to stop, or in pods (--submission) says that this process
+// goes elsewhere, as it does at any role (role_runtime.h). After a second SIGTERM, a SIGINT, or any
+// signal after the end, the process no longer waits for members.
 
 #include <poll.h>
 #include <unistd.h>
@@ -27,6 +31,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,11 +41,13 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_identity.h"
+#include "common/checkpoint/run_end.h"
 #include "common/checkpoint/run_log.h"
 #include "common/checkpoint/storage_check.h"
 #include "common/file/file_system.h"
 #include "common/file/mount_name.h"
 #include "common/log/log.h"
+#include "common/metrics/metrics.h"
 #include "common/role/cause_table.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
@@ -58,6 +65,7 @@
 #include "deploy/coordinator/coordinator_engine.h"
 #include "deploy/coordinator/topics/kafka_topic_source.h"
 #include "deploy/coordinator/topics/topic_resolution.h"
+#include "deploy/coordinator/waiting_coordinator.h"
 
 namespace satrap {
 namespace {
@@ -94,12 +102,18 @@ int NextSignal(const sigset_t& signals) {
 absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t writer) {
   ClaimRequest request;
   ASSIGN_OR_RETURN(request.job, ReadJobToClaim(flags.config, DiskFileSystem()));
-  // If --next_job comes with a cause, the launcher could not start the job that the log has.
-  request.drops_change = flags.next_job && !flags.ended.text().empty();
+  request.submission = static_cast<uint64_t>(flags.submission);
+  // If a launcher's --next_job comes with a cause, the launcher could not start the job that the
+  // log has.
+  request.drops_change = flags.submission == 0 && flags.next_job && !flags.ended.text().empty();
   request.next_job = flags.next_job && !request.drops_change;
   if (!flags.from.empty()) {
     ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(request.job.run_dir(), DiskFileSystem()));
-    ASSIGN_OR_RETURN(request.from, NameOfCut(log, request.job.run_dir(), flags.from));
+    // Once the submission has begun, the cut may be gone, and counts no more.
+    const bool has_begun = SubmissionOf(log.entries()) >= request.submission;
+    if (request.submission == 0 || !has_begun) {
+      ASSIGN_OR_RETURN(request.from, NameOfCut(log, request.job.run_dir(), flags.from));
+    }
   }
   request.ended = flags.ended;
   request.writer = writer;
@@ -110,13 +124,15 @@ absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t 
     return CheckStorage(run_dir, MountNameOf(run_dir), writer, DiskFileSystem());
   };
   ASSIGN_OR_RETURN(ClaimedGeneration claimed, ClaimGeneration(request, DiskFileSystem()));
-  if (claimed.log.end() == nullptr) {
+  if (claimed.log.end() == nullptr && !claimed.superseded) {
     RETURN_IF_ERROR(LeaveRunId(run_dir, claimed.run_id, DiskFileSystem()));
   }
   return claimed;
 }
 
-void AskToStop(CoordinatorEngine* engine, const Logger& logger) {
+// What the first SIGTERM asks for.
+void AskToLeave(CoordinatorEngine* engine, bool in_pods, const Logger& logger) {
+  if (in_pods) return engine->Move();
   WishRequest request;
   request.set_kind(WishRequest::STOP);
   engine->Handle(kWish, rpc::MessageOf(request), [&logger](absl::StatusOr<rpc::Message> answer) {
@@ -126,9 +142,9 @@ void AskToStop(CoordinatorEngine* engine, const Logger& logger) {
 
 // Serves until the generation is over and all members know it, or until a signal ends it. Returns
 // the last state.
-RunState ServeGeneration(CoordinatorEngine* engine, const Logger& logger) {
+RunState ServeGeneration(CoordinatorEngine* engine, bool in_pods, const Logger& logger) {
   const sigset_t signals = StopSignals();
-  bool asked_to_stop = false;
+  bool asked_to_leave = false;
   RunState state = STARTING;
   int64_t ended_ms = 0;
   int64_t known_ms = 0;
@@ -141,10 +157,10 @@ RunState ServeGeneration(CoordinatorEngine* engine, const Logger& logger) {
     }
     state = status.state();
     const bool ended = state != STARTING && state != RUNNING;
-    if (signal == SIGINT || (signal != 0 && (ended || asked_to_stop))) return state;
+    if (signal == SIGINT || (signal != 0 && (ended || asked_to_leave))) return state;
     if (signal != 0) {
-      asked_to_stop = true;
-      AskToStop(engine, logger);
+      asked_to_leave = true;
+      AskToLeave(engine, in_pods, logger);
     }
     const int64_t now_ms = MonotonicMs();
     if (ended && ended_ms == 0) ended_ms = now_ms;
@@ -172,6 +188,21 @@ struct Exit {
   int code = 0;
   absl::optional<Ending> ending;  // the Ending to write; none if the run has finished
 };
+
+// Serves what a later submission has taken over.
+absl::StatusOr<Exit> ServeWaiting(const ClaimedGeneration& last, const CoordinatorFlags& flags,
+                                  const Logger& logger) {
+  WaitingCoordinator waiting(last);
+  ASSIGN_OR_RETURN(auto server,
+                   rpc::GrpcServer::Start(flags.listen, rpc::EndpointOptions(),
+                                          {rpc::GrpcServer::Service{kMethods, &waiting}}));
+  logger.Info(waiting.why().text());
+  const sigset_t signals = StopSignals();
+  while (NextSignal(signals) == 0) {
+  }
+  server->Shutdown(/*deadline_ms=*/200);
+  return Exit{0, waiting.why()};
+}
 
 // How to exit after serving a generation.
 Exit ExitOf(RunState state, const CoordinatorEngine& engine) {
@@ -212,6 +243,7 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
   ASSIGN_OR_RETURN(const Logger logger, Logger::Create("coordinator/0", LogLevel::kInfo, ""));
   CoordinatorOptions options;
   options.writer = RandomId();
+  options.in_pods = flags.submission > 0;
   absl::StatusOr<ClaimedGeneration> claimed = Claim(flags, options.writer);
   if (absl::IsAlreadyExists(claimed.status()) || absl::IsAborted(claimed.status())) {
     const std::string text = absl::StrCat("another coordinator has claimed the generation: ",
@@ -220,6 +252,7 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
     return Exit{kExitStartAgain, EndingOf(Ending::SUPERSEDED, COORDINATOR, 0, text)};
   }
   RETURN_IF_ERROR(claimed.status());
+  if (claimed->superseded) return ServeWaiting(*claimed, flags, logger);
   for (const std::string& warning : claimed->warnings) logger.Warning(warning);
   if (!claimed->judged_anew.empty()) logger.Info(claimed->judged_anew);
 
@@ -242,13 +275,26 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
                {"run", absl::StrCat(absl::Hex(claimed->run_id, absl::kZeroPad16))},
                {"generation", claimed->generation},
                {"cut", claimed->cut_folder}});
+  if (claimed->job.has_kubernetes()) {
+    // Pods may have to wait for nodes and images.
+    options.timeouts.start_timeout_ms =
+        static_cast<int64_t>(claimed->job.kubernetes().start_seconds() * 1000);
+  }
+  MetricsRegistry metrics("coordinator", 0);
+  metrics.AddGauge("satrap_generation", "The generation that the coordinator serves")
+      ->Set(static_cast<double>(claimed->generation));
   NowDoing("serves its generation");
   CoordinatorEngine engine(*std::move(claimed), options);
   ASSIGN_OR_RETURN(auto server,
                    rpc::GrpcServer::Start(flags.listen, rpc::EndpointOptions(),
                                           {rpc::GrpcServer::Service{kMethods, &engine}}));
+  std::unique_ptr<MetricsServer> metrics_server;
+  if (!flags.metrics.empty()) {
+    ASSIGN_OR_RETURN(metrics_server, MetricsServer::Start(&metrics, flags.metrics));
+    metrics_server->ShowReady();
+  }
   logger.Info("waiting for members", {{"address", server->address()}});
-  const RunState state = ServeGeneration(&engine, logger);
+  const RunState state = ServeGeneration(&engine, options.in_pods, logger);
   const Exit exit = ExitOf(state, engine);
   const bool disk_is_idle = WaitForFileWork(engine, logger);
   if (!disk_is_idle) {

@@ -123,6 +123,30 @@ absl::optional<Ending> Members::FindSilent(int64_t now_us, int64_t stall_us, int
   return silent;
 }
 
+void Members::Entry::Free() {
+  const auto is_member = [this](const Process& process) {
+    return process.incarnation == incarnation;
+  };
+  registered.erase(std::remove_if(registered.begin(), registered.end(), is_member),
+                   registered.end());
+  Entry free;
+  free.member.set_role(member.role());
+  free.member.set_index(member.index());
+  free.registered = std::move(registered);
+  *this = std::move(free);
+}
+
+void Members::Free(Role role, uint32_t index) {
+  Entry* entry = Find(role, index);
+  if (entry != nullptr) entry->Free();
+}
+
+void Members::FreeSilent(int64_t now_us, int64_t timeout_us) {
+  for (Entry& entry : entries_) {
+    if (entry.heard() && now_us - entry.last_heard_us > timeout_us) entry.Free();
+  }
+}
+
 std::string Members::Unheard() const {
   std::string names;
   for (const Entry& entry : entries_) {

@@ -48,6 +48,11 @@ class Members {
   // heartbeats.
   absl::optional<Ending> FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us);
 
+  // Before training begins, a place may be taken by another process. These free the place of a
+  // member that leaves, and of all that have been silent for longer than `timeout_us`.
+  void Free(Role role, uint32_t index);
+  void FreeSilent(int64_t now_us, int64_t timeout_us);
+
   // "data_loader 0, embedding_ps 1": the members that were never heard from.
   std::string Unheard() const;
   bool AllReady() const;
@@ -74,6 +79,7 @@ class Members {
     std::string Name() const;
     Ending Lost(const std::string& text) const;  // an Ending MEMBER_LOST for this member
     bool heard() const { return incarnation != 0; }
+    void Free();
 
     Member member;                   // at first only role and index
     uint64_t incarnation = 0;        // of the member; 0: no heartbeat has come yet

@@ -30,11 +30,24 @@ absl::StatusOr<uint64_t> Wishes::Add(const WishRequest& request, const JobConfig
   return newest_;
 }
 
+bool Wishes::AddMove(const Ending& how) {
+  if (moves()) return false;
+  move_ = how;
+  ++newest_;
+  return true;
+}
+
+CutEntry::LeftFor Wishes::left_for() const {
+  if (stops()) return CutEntry::STOP;
+  if (scales()) return CutEntry::SCALE;
+  return moves() ? CutEntry::MOVE : CutEntry::NOT_SAID;
+}
+
 absl::optional<CutWish> Wishes::Open() const {
   if (fulfilled_ >= newest_) return absl::nullopt;
   CutWish wish;
   wish.set_number(newest_);
-  wish.set_leave(stops() || scales());
+  wish.set_leave(leaves());
   return wish;
 }
 

@@ -1,5 +1,6 @@
-// The wishes that people make to a generation: a cut, a stop, another size. They are numbered from
-// 1; a cut that fulfils a wish also fulfils all earlier ones.
+// The wishes that people make to a generation: a cut, a stop, another size; and that a process goes
+// elsewhere. They are numbered from 1; a cut that fulfils a wish also fulfils all earlier ones. A
+// stop or a change of size joins a move, and decides what follows the cut.
 //
 // Not thread-safe: the lock of the coordinator's engine guards it.
 
@@ -12,6 +13,7 @@
 #include "absl/types/optional.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
+#include "proto/run_log.pb.h"
 
 namespace satrap {
 
@@ -22,6 +24,10 @@ class Wishes {
   // is under way; INVALID_ARGUMENT if a SCALE changes something in `job` that must not change.
   absl::StatusOr<uint64_t> Add(const WishRequest& request, const JobConfig& job);
 
+  // A process goes elsewhere; `how` is the end of the generation. Further ones share its cut.
+  // Returns whether this is the first.
+  bool AddMove(const Ending& how);
+
   // What rank 0 still has to do; nullopt if every wish is fulfilled.
   absl::optional<CutWish> Open() const;
 
@@ -31,8 +37,14 @@ class Wishes {
 
   bool stops() const { return stop_ != 0; }
   bool scales() const { return scale_ != 0; }
+  bool moves() const { return move_.has_value(); }
+  bool leaves() const { return stops() || scales() || moves(); }
+  // What the cut with which the generation leaves is for.
+  CutEntry::LeftFor left_for() const;
   // REQUIRES: scales()
   const JobConfig& next_job() const { return next_job_; }
+  // REQUIRES: moves()
+  const Ending& move() const { return *move_; }
 
  private:
   uint64_t newest_ = 0;
@@ -40,6 +52,7 @@ class Wishes {
   uint64_t stop_ = 0;   // the number of the STOP; 0: none
   uint64_t scale_ = 0;  // likewise
   JobConfig next_job_;
+  absl::optional<Ending> move_;  // of the first process that goes elsewhere
 };
 
 }  // namespace satrap

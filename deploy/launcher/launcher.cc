@@ -34,6 +34,9 @@ namespace {
 constexpr int64_t kTickMs = 100;
 // After the first sign of a failure, the launcher waits this long for the cause to become known.
 constexpr int64_t kSettleMs = 700;
+// How long the coordinator may take to write the run's end into a log that refuses it
+// (CoordinatorTimeouts::end_limit_ms), and to say so.
+constexpr int64_t kWriteEndMs = 12000;
 // How long roles may take to exit by themselves after FINISHED or STOPPED.
 constexpr int64_t kFinishMs = 20000;
 // How long killed processes may take to disappear; the kernel must free their memory first.
@@ -77,6 +80,8 @@ struct Launcher::Rep {
   // Kills the generation and starts the next one. Returns the run's end if there is no next one.
   absl::optional<RunEnd> Restart(const Cause& cause,
                                  absl::FunctionRef<void(const std::string&)> on_message);
+  // The coordinator died between the log's last entry and reporting it.
+  RunEnd EndInLog(StatusAnswer last);
   // Waits for `pause_ms`, and accepts a wish to stop meanwhile. Returns the run's end if the run
   // ends during the pause.
   absl::optional<RunEnd> Pause(int64_t pause_ms, const Ending& last);
@@ -194,11 +199,14 @@ absl::optional<RunEnd> Launcher::Rep::OnSignal(
 }
 
 void Launcher::Rep::Settle() {
-  const int64_t deadline_ms = MonotonicMs() + kSettleMs;
+  const int64_t begun_ms = MonotonicMs();
+  int64_t deadline_ms = begun_ms + kSettleMs;
   // In any other state the coordinator has already said how the generation ended.
   while ((watch.state() == STARTING || watch.state() == RUNNING) && MonotonicMs() < deadline_ms) {
     if (!generation->Reap().ok() || generation->coordinator().ended) break;
     watch.Ask();
+    // How the run ends is decided, and the coordinator says so once its log does, or soon after.
+    if (watch.status().writes_end()) deadline_ms = std::max(deadline_ms, begun_ms + kWriteEndMs);
     WaitForEvent(20);
   }
   // Wait for the roles that end because of the first failure. Do this before any signal is sent:
@@ -244,14 +252,8 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
     return Failed(absl::StrCat(cause.full, "\n  ", read.status().message()), cause.ending);
   }
   progress = *read;
-  if (progress.result.has_value()) {
-    // The coordinator wrote the run's end to the log, but died before it could report it.
-    StatusAnswer finished = watch.status();
-    finished.set_state(FINISHED);
-    *finished.mutable_result() = *progress.result;
-    watch.SetStatus(std::move(finished));
-    return Finish(RunEnd::FINISHED);
-  }
+  StatusAnswer last = watch.status();
+  if (SetEndOfLog(progress, &last)) return EndInLog(std::move(last));
   const bool is_new_cut = progress.cut.has_value() &&
                           (!cut_before.has_value() || progress.cut->cut() != cut_before->cut());
   if (is_new_cut) restarts.OnCut();
@@ -366,6 +368,14 @@ RunEnd Launcher::Rep::EndOf(RunEnd::Kind kind) {
   }
   end.warnings = std::move(warnings);
   return end;
+}
+
+RunEnd Launcher::Rep::EndInLog(StatusAnswer last) {
+  watch.SetStatus(std::move(last));
+  if (watch.state() == FINISHED) return Finish(RunEnd::FINISHED);
+  const Ending& ending = watch.status().ending();
+  if (watch.state() == FAILED) return Failed(ending.text(), ending);
+  return EndOf(signals.first() != 0 ? RunEnd::INTERRUPTED : RunEnd::STOPPED);
 }
 
 RunEnd Launcher::Rep::Failed(std::string message, const Ending& ending) {

@@ -32,7 +32,19 @@ std::vector<Flag> PodFlags::Table() {
       TextFlag("ip", "IP", "the address at which other pods reach this one, IPv4 or IPv6", &ip),
       NumberFlag("port", "PORT", "where the coordinator, an embedding PS or worker listens", &port,
                  1, 65535),
+      NumberFlag("metrics_port", "PORT",
+                 "where the role serves its metrics, and a page /ready once it is (default: a port "
+                 "that no other pod reaches)",
+                 &metrics_port, 1, 65535),
       TextFlag("coordinator", "HOST:PORT", "where all but the coordinator find it", &coordinator),
+      NumberFlag(
+          "submission", "N",
+          "which submission of the run the coordinator belongs to (default: 1); each resume is "
+          "one more",
+          &submission, 1),
+      TextFlag("from", "CUT",
+               "the cut that the coordinator's submission begins from (default: the newest)",
+               &from),
       Required(TextFlag("scratch", "DIR",
                         "a folder of this container that may be written, for a role's ending",
                         &scratch)),
@@ -56,7 +68,7 @@ absl::Status CheckPodFlags(const PodFlags& flags, Role role) {
   std::vector<std::string> missing;
   if (Serves(role) && flags.port == 0) missing.emplace_back("--port");
   if (role != COORDINATOR && flags.coordinator.empty()) missing.emplace_back("--coordinator");
-  const bool is_reached = role != COORDINATOR && role != DATA_LOADER;
+  const bool is_reached = (role != COORDINATOR && role != DATA_LOADER) || flags.metrics_port != 0;
   if (is_reached && flags.ip.empty()) missing.emplace_back("--ip");
   if (missing.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -89,8 +101,13 @@ std::vector<std::string> RoleCommand(const PodFlags& flags, Role role, const Job
   std::vector<std::string> command = {absl::StrCat(programs_dir, "/", ProgramOf(role, job)),
                                       absl::StrCat("--ending=", ending_path)};
   if (Serves(role)) command.push_back(absl::StrCat("--listen=", AddressOf("::", flags.port)));
+  if (flags.metrics_port != 0) {
+    command.push_back(absl::StrCat("--metrics=", AddressOf(flags.ip, flags.metrics_port)));
+  }
   if (role == COORDINATOR) {
     command.push_back(absl::StrCat("--config=", flags.config));
+    command.push_back(absl::StrCat("--submission=", flags.submission));
+    if (!flags.from.empty()) command.push_back(absl::StrCat("--from=", flags.from));
     return command;
   }
   command.push_back(absl::StrCat("--role_index=", flags.role_index));

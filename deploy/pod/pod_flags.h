@@ -26,8 +26,13 @@ struct PodFlags {
   std::string config;
   int role_index = 0;
   std::string ip;
-  int port = 0;  // 0: not given
+  int port = 0;          // 0: not given
+  int metrics_port = 0;  // 0: not given
   std::string coordinator;
+  // The coordinator's alone: which submission of the run it belongs to, 1 for the first; and the
+  // cut that this submission begins from, if it is not the newest.
+  int submission = 1;
+  std::string from;
   std::string scratch;
   std::string termination_log;
   std::vector<Flag> Table();

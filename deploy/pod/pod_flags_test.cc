@@ -26,7 +26,14 @@ std::vector<std::string> CommandOf(Role role, const PodFlags& flags = Flags(),
 TEST(PodFlagsTest, EachRoleGetsWhatItTakes) {
   EXPECT_THAT(CommandOf(COORDINATOR),
               ElementsAre("/opt/deploy/coordinator/coordinator", "--ending=/scratch/e",
-                          "--listen=[::]:7000", "--config=/etc/job"));
+                          "--listen=[::]:7000", "--config=/etc/job", "--submission=1"));
+  PodFlags resumed = Flags();
+  resumed.submission = 3;
+  resumed.from = "best";
+  EXPECT_THAT(
+      CommandOf(COORDINATOR, resumed),
+      ElementsAre("/opt/deploy/coordinator/coordinator", "--ending=/scratch/e",
+                  "--listen=[::]:7000", "--config=/etc/job", "--submission=3", "--from=best"));
   EXPECT_THAT(
       CommandOf(EMBEDDING_PS),
       ElementsAre("/opt/embedding_ps/embedding_ps", "--ending=/scratch/e", "--listen=[::]:7000",
@@ -37,6 +44,19 @@ TEST(PodFlagsTest, EachRoleGetsWhatItTakes) {
   EXPECT_THAT(CommandOf(NN_WORKER),
               ElementsAre("/opt/nn_worker/nn_worker", "--ending=/scratch/e", "--role_index=3",
                           "--coordinator=demo:7000", "--advertise=10.0.0.7"));
+}
+
+TEST(PodFlagsTest, MetricsAreServedAtTheAddressOfThePod) {
+  PodFlags flags = Flags();
+  flags.metrics_port = 7001;
+  for (const Role role : {COORDINATOR, EMBEDDING_PS, DATA_LOADER, NN_WORKER}) {
+    EXPECT_THAT(CommandOf(role, flags), ::testing::Contains("--metrics=10.0.0.7:7001"));
+  }
+  flags.ip = "fd00::7";
+  EXPECT_THAT(CommandOf(DATA_LOADER, flags), ::testing::Contains("--metrics=[fd00::7]:7001"));
+  flags.ip.clear();
+  EXPECT_EQ(CheckPodFlags(flags, COORDINATOR).message(), "coordinator needs --ip");
+  EXPECT_EQ(CheckPodFlags(flags, DATA_LOADER).message(), "data_loader needs --ip");
 }
 
 TEST(PodFlagsTest, AnAddressOfIpv6HasBrackets) {

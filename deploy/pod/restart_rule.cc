@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/types/optional.h"
 #include "common/role/cause_table.h"
 #include "common/role/ending.h"
@@ -57,33 +55,20 @@ int64_t RoleRestarts::PauseMs(const RoleEnd& end) {
   return pause_ms;
 }
 
-absl::StatusOr<int64_t> CoordinatorRestarts::PauseMs(const RoleEnd& end, const std::string& cut) {
-  if (ExitedWith(end, 0)) {
-    // If the coordinator has left no ending, the run has finished. In this case the coordinator is
-    // started again, so that it can report the run's end.
-    if (!end.has_left) return after_the_end_.PauseMs(end);
-    return absl::FailedPreconditionError(
-        "the run was stopped. To continue it, start this container anew");
-  }
+int64_t CoordinatorRestarts::PauseMs(const RoleEnd& end, const std::string& cut) {
   if (cut != cut_) count_.OnCut();
   cut_ = cut;
-  if (end.ending.why() == Ending::ASKED) {
+  const bool is_wish = end.ending.why() == Ending::ASKED || end.ending.why() == Ending::MOVED;
+  if (is_wish && !ExitedWith(end, 0)) {
     count_.AddWish();
     return 0;
   }
-  if (ExitedWith(end, kExitFailed) && NoRestartCures(end.ending, Ending())) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("no restart cures it: ", RuleOf(end.ending).cure,
-                     ". Then start this container anew to continue the run"));
-  }
-  const absl::StatusOr<int64_t> pause_ms = count_.AddFailure(end.ending, max_restarts_);
-  if (pause_ms.ok()) return pause_ms;
-  // The log counts the restarts, too, so the run would be refused if this container were started
-  // anew. Only `satrap resume` lets the run continue.
-  const std::string why = absl::StrReplaceAll(pause_ms.status().message(), {{"\n  ", ""}});
-  return absl::FailedPreconditionError(
-      absl::StrCat(why.empty() ? "max_restarts is 0" : why,
-                   ". Remove the cause, then go on with `satrap resume`"));
+  // It serves the end that is in the log, or refuses to begin.
+  const bool is_over =
+      ExitedWith(end, 0) || (ExitedWith(end, kExitFailed) && NoRestartCures(end.ending, Ending()));
+  if (is_over) return after_the_end_.PauseMs(end);
+  // The log counts the restarts, too, so after them the next coordinator ends the run.
+  return count_.AddFailure(end.ending, max_restarts_).value_or(kFinalMs);
 }
 
 }  // namespace satrap

@@ -9,9 +9,9 @@
 // The pause is never shorter than the one in the table of causes (common/role/cause_table.h).
 //
 // The coordinator begins generations, so for its own restarts the rules of the launcher apply
-// (RestartCount), with the launcher's causes, pauses and max_restarts. It is not started again if
-// no restart cures the failure, or if somebody has stopped the run: the log does not say that the
-// run was stopped, so another coordinator would continue it.
+// (RestartCount), with the launcher's causes, pauses and max_restarts. Where those end the run, the
+// coordinator is started again like a role that exits with 1: the run's log says how the run has
+// ended, and the next coordinator tells everybody.
 //
 // Not thread-safe.
 
@@ -21,7 +21,6 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "deploy/launcher/process/restart_count.h"
 #include "proto/control.pb.h"
 
@@ -53,9 +52,8 @@ class RoleRestarts {
 class CoordinatorRestarts {
  public:
   explicit CoordinatorRestarts(int max_restarts) : max_restarts_(max_restarts) {}
-  // `cut` is the run's newest cut according to its log, or empty. FAILED_PRECONDITION says why the
-  // coordinator is not started again.
-  absl::StatusOr<int64_t> PauseMs(const RoleEnd& end, const std::string& cut);
+  // As RoleRestarts. `cut` is the run's newest cut according to its log, or empty.
+  int64_t PauseMs(const RoleEnd& end, const std::string& cut);
 
  private:
   const int max_restarts_;

@@ -99,12 +99,12 @@ class Supervisor {
                  MonotonicMs() - started_ms);
   }
 
-  // Waits for `pause_ms`, or for ever if that is absent, but only until a signal asks for the end.
-  void Await(absl::optional<int64_t> pause_ms) {
-    const int64_t until_ms = MonotonicMs() + pause_ms.value_or(0);
+  // Waits for `pause_ms`, but only until a signal asks for the end.
+  void Await(int64_t pause_ms) {
+    const int64_t until_ms = MonotonicMs() + pause_ms;
     while (asked_ == 0) {
-      const int64_t left_ms = pause_ms.has_value() ? until_ms - MonotonicMs() : -1;
-      if (pause_ms.has_value() && left_ms <= 0) return;
+      const int64_t left_ms = until_ms - MonotonicMs();
+      if (left_ms <= 0) return;
       TakeSignals(left_ms);
     }
   }
@@ -130,30 +130,25 @@ class Supervisor {
     }
   }
 
-  // Logs what has happened. Returns the pause before the next start; nullopt if the role is not
-  // started again.
-  absl::optional<int64_t> PauseAfter(const RoleEnd& end) {
+  // Logs what has happened. Returns the pause before the next start.
+  int64_t PauseAfter(const RoleEnd& end) {
     std::string text = end.ending.text();
     if (end.has_left && end.wait_status != kNotStarted) {
       text = absl::StrCat(name_, " ", DescribeExit(end.wait_status), ": ", text);
     }
-    absl::StatusOr<int64_t> pause_ms =
+    const int64_t pause_ms =
         options_.role == COORDINATOR ? PauseOfCoordinator(end) : role_restarts_.PauseMs(end);
     // A process cannot log its own SIGKILL, so its last line is unrelated.
     const bool killed = WIFSIGNALED(end.wait_status) && WTERMSIG(end.wait_status) == SIGKILL;
     const std::string last = killed || end.has_left ? "" : log_->LastError();
     const std::string says = last.empty() ? "" : absl::StrCat("\nit says: ", last);
-    if (pause_ms.ok()) {
-      const std::string when =
-          *pause_ms == 0 ? "" : absl::StrFormat(" in %.1f s", static_cast<double>(*pause_ms) / 1e3);
-      Leave(absl::StrCat(text, "; it is started again", when, says));
-      return *pause_ms;
-    }
-    Leave(absl::StrCat(text, "; it is not started again: ", pause_ms.status().message(), says));
-    return absl::nullopt;
+    const std::string when =
+        pause_ms == 0 ? "" : absl::StrFormat(" in %.1f s", static_cast<double>(pause_ms) / 1e3);
+    Leave(absl::StrCat(text, "; it is started again", when, says));
+    return pause_ms;
   }
 
-  absl::StatusOr<int64_t> PauseOfCoordinator(const RoleEnd& end) {
+  int64_t PauseOfCoordinator(const RoleEnd& end) {
     // If the log cannot be read now, assume that there is no new cut.
     const auto progress = ReadRunProgress(options_.run_dir);
     if (progress.ok() && progress->cut.has_value()) cut_ = progress->cut->cut();
@@ -199,6 +194,13 @@ void BlockSupervisorSignals() {
   CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
   // If nobody reads stdout any more, its lines are lost, but the supervisor continues.
   signal(SIGPIPE, SIG_IGN);
+}
+
+int WaitForStopSignal(int64_t timeout_ms) {
+  sigset_t signals = SupervisorSignals();
+  sigdelset(&signals, SIGCHLD);
+  const timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
+  return std::max(sigtimedwait(&signals, nullptr, &timeout), 0);
 }
 
 int Supervise(const SupervisorOptions& options, RoleLog* log) {

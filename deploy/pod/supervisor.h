@@ -9,6 +9,7 @@
 #ifndef SATRAP_DEPLOY_POD_SUPERVISOR_H_
 #define SATRAP_DEPLOY_POD_SUPERVISOR_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ int Supervise(const SupervisorOptions& options, RoleLog* log);
 
 // Blocks the signals that Supervise reads. Call this before the first thread is started.
 void BlockSupervisorSignals();
+
+// Waits, and returns SIGTERM or SIGINT if one of them ends the wait, else 0. REQUIRES:
+// BlockSupervisorSignals, and no Supervise
+int WaitForStopSignal(int64_t timeout_ms);
 
 }  // namespace satrap
 

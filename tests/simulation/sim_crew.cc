@@ -115,6 +115,10 @@ void SimCrew::ReportFailure(uint64_t any) {
                 member->first.second)(absl::UnavailableError("a peer is away"));
 }
 
+void SimCrew::Leave(uint64_t any) {
+  std::next(seats_.begin(), static_cast<int64_t>(any % seats_.size()))->second.member->Leave();
+}
+
 bool SimCrew::has_dead() const {
   for (const auto& process : processes_) {
     if (!process->alive()) return true;

@@ -97,6 +97,8 @@ class SimCrew {
   // Makes a member, chosen by `any`, report that a peer is lost. Does nothing if the member is dead
   // or has not registered.
   void ReportFailure(uint64_t any);
+  // A member, chosen by `any`, has to go elsewhere.
+  void Leave(uint64_t any);
   // From now on no member is expected to succeed.
   void Doom() { doomed_ = true; }
 

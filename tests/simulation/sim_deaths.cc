@@ -1,5 +1,6 @@
 #include "tests/simulation/sim_deaths.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,9 @@ constexpr uint64_t kEndStream = 85;
 constexpr int kMaxEnds = 3;
 constexpr uint64_t kClaimStream = 87;
 constexpr uint64_t kResumeStream = 89;
+constexpr uint64_t kPodStream = 91;
+constexpr uint64_t kAgainStream = 93;
+constexpr uint64_t kStaleStream = 95;
 constexpr uint64_t kMostOperations = 40;
 constexpr uint64_t kMostLogOperations = 12;
 constexpr uint64_t kMostClaimOperations = 24;
@@ -97,6 +101,15 @@ DeathPlan DeathPlan::Draw(uint64_t seed) {
     plan.poison_after_events = 1 + static_cast<int64_t>(random.Below(uint64_t{1} << 10));
     plan.max_restarts = 1 + static_cast<int>(random.Below(4));
   }
+  SplitMix64 pods(RandomBits(seed, 0, kPodStream));
+  plan.in_pods = pods.Below(2) == 0;
+  plan.dies_after_stop_cut = pods.Below(3) == 0;
+  for (uint64_t moves = plan.in_pods ? pods.Below(3) : 0; moves > 0; --moves) {
+    const uint64_t bits = kFewestEventBits + pods.Below(kMostEventBits - kFewestEventBits + 2);
+    const auto after_events = static_cast<int64_t>(pods.Below(uint64_t{1} << bits));
+    plan.moves.emplace_back(after_events, pods.Next());
+  }
+  std::sort(plan.moves.begin(), plan.moves.end());
   return plan;
 }
 
@@ -110,6 +123,16 @@ int64_t DeathPlan::RivalAt(int life) const {
 bool DeathPlan::ResumesWithWrongJob(int life) const {
   if (seed == 0) return false;
   return SplitMix64(RandomBits(seed, static_cast<uint64_t>(life), kResumeStream)).Below(3) == 0;
+}
+
+bool DeathPlan::StartsAgainAfterEnd(int life) const {
+  if (seed == 0) return false;
+  return SplitMix64(RandomBits(seed, static_cast<uint64_t>(life), kAgainStream)).Below(2) == 0;
+}
+
+bool DeathPlan::HasStaleCoordinator(int life) const {
+  if (!in_pods) return false;
+  return SplitMix64(RandomBits(seed, static_cast<uint64_t>(life), kStaleStream)).Below(2) == 0;
 }
 
 std::string DeathPlan::Describe() const {
@@ -129,6 +152,11 @@ std::string DeathPlan::Describe() const {
   for (const int64_t wish : cut_wishes) {
     absl::StrAppend(&text, "; a wish for a cut after ", wish, " events");
   }
+  if (in_pods) absl::StrAppend(&text, "; in pods");
+  for (const auto& [after_events, who] : moves) {
+    absl::StrAppend(&text, "; a move after ", after_events, " events");
+  }
+  if (dies_after_stop_cut) absl::StrAppend(&text, "; a death after the cut of a stop");
   for (const KillPoint& point : kill_points) {
     absl::StrAppend(&text, "; kill point {", point.ShortDebugString(), "}");
   }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "proto/job.pb.h"
@@ -66,6 +67,13 @@ struct DeathPlan {
   int64_t poison_after_events = 0;
   int max_restarts = 100;
   uint64_t seed = 0;  // 0: no plan was drawn
+  // Whether coordinators belong to submissions and nobody waits for the processes, as in pods;
+  // otherwise a launcher starts them.
+  bool in_pods = false;
+  // Processes that have to go elsewhere, in pods: after how many events of the world, and which.
+  std::vector<std::pair<int64_t, uint64_t>> moves;
+  // The coordinator dies as soon as the cut of a stop is committed.
+  bool dies_after_stop_cut = false;
 
   static DeathPlan Draw(uint64_t seed);
   // Draws the end of a life that ends although the plan has no end for it.
@@ -74,6 +82,10 @@ struct DeathPlan {
   // claim. Returns the number, counted from 1, of the claim's disk operation before which that
   // happens; 0 if it does not happen.
   int64_t RivalAt(int life) const;
+  // Whether the coordinator is started again, as life `life`, before somebody resumes the run.
+  bool StartsAgainAfterEnd(int life) const;
+  // Whether, beside life `life`, a coordinator of the submission before wakes up.
+  bool HasStaleCoordinator(int life) const;
   // Whether the run is resumed, as life `life`, with a job that cannot run.
   bool ResumesWithWrongJob(int life) const;
   std::string Describe() const;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/checkpoint/run_end.h"
 #include "tests/simulation/sim_ledger.h"
 
 namespace satrap::simulation {
@@ -47,7 +48,8 @@ History::History(const WorldShape& shape, ReadCut read_cut, IsThere is_there,
     : shape_(shape),
       read_cut_(std::move(read_cut)),
       is_there_(std::move(is_there)),
-      violated_(std::move(violated)) {
+      violated_(std::move(violated)),
+      ends_(violated_) {
   marked_[""];
 }
 
@@ -98,6 +100,7 @@ void History::OnLog(const std::vector<RunLogEntry>& entries, bool acknowledged, 
   newest_cut_.clear();
   finished_ = false;
   cuts_ = 0;
+  ends_.Begin();
   for (const Known& known : log) {
     if (known.entry.has_cut()) cuts_in_log_.insert(known.entry.cut().cut());
   }
@@ -150,6 +153,12 @@ void History::CheckCompacted(const std::vector<RunLogEntry>& before,
   const GenerationEntry* newest = nullptr;
   for (const RunLogEntry& entry : before) {
     if (entry.has_generation()) newest = &entry.generation();
+  }
+  const bool goes_on =
+      newest != nullptr && FindGeneration(kept, newest->generation() + 1) != nullptr;
+  if (SubmissionOf(before) > SubmissionOf(kept) ||
+      (!goes_on && EndOf(before) != nullptr && EndOf(kept) == nullptr)) {
+    violated_("the compacted log does not have the end or the submission as it was");
   }
   for (const RunLogEntry& entry : before) {
     if (entry.has_cut()) {
@@ -219,6 +228,7 @@ void History::Read(const Known& known) {
   if (finished_) {
     violated_(absl::StrCat("entry ", known.number, " of the log follows the END"));
   }
+  ends_.Read(entry);
   if (entry.has_generation()) {
     ReadGeneration(entry.generation());
   } else if (entry.has_cut()) {
@@ -233,7 +243,7 @@ void History::Read(const Known& known) {
                              " was dropped without a reason"));
     }
   } else if (entry.has_end()) {
-    finished_ = true;
+    finished_ = satrap::StateOf(entry.end()) == FINISHED;
   } else {
     violated_(absl::StrCat("entry ", known.number, " of the log is of no kind"));
   }

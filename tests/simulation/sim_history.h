@@ -22,7 +22,8 @@
 //                       committed after the end of its generation was announced;
 //                     - each new cut loads, and its rows, its ledger and its counts are those of
 //                       its mark: rows = snapshot = ledger;
-//                     - nothing follows the END entry
+//                     - nothing follows the END of a run that has finished;
+//                     - ends and submissions are as sim_ends.h says
 //   the next life   It begins with StateOf(its cut). So the checks of a finished life
 //                   (sim_checks.h) cover all lives before it: every sample's known gradient is in
 //                   the tables exactly once, whatever was trained in between and lost. In hybrid
@@ -47,6 +48,7 @@
 #include "proto/position.pb.h"
 #include "proto/run_log.pb.h"
 #include "tests/simulation/sim_checks.h"
+#include "tests/simulation/sim_ends.h"
 #include "tests/simulation/sim_trainer.h"
 
 namespace satrap::simulation {
@@ -94,6 +96,7 @@ class History {
   void OnLog(const std::vector<RunLogEntry>& entries, bool acknowledged, size_t compacted = 0,
              size_t kept = 0);
 
+  SimEnds* ends() { return &ends_; }
   bool IsMarked(const std::string& cut) const { return marked_.count(cut) > 0; }
   // The state of a cut that was marked. "" stands for the beginning of the run.
   const SimTraining::State& StateOf(const std::string& cut) const;
@@ -131,6 +134,7 @@ class History {
   const ReadCut read_cut_;
   const IsThere is_there_;
   const std::function<void(std::string)> violated_;
+  SimEnds ends_;
   std::map<std::string, SimTraining::State> marked_;  // by the name of the cut
   std::vector<Known> acknowledged_;
   size_t acknowledged_compacted_ = 0;  // the number of the COMPACTED entry

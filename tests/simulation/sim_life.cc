@@ -34,6 +34,7 @@ Life::Life(const Surroundings& surroundings, Start start)
       job_(start.claimed.job),
       cut_(NameOfCut(start.claimed.cut_folder)),
       generation_(start.claimed.generation),
+      in_pods_(start.in_pods),
       from_(surroundings.history->StateOf(cut_)),
       planting_(surroundings.fault, start.shape, surroundings.loop, surroundings.memory),
       crew_({surroundings.loop, surroundings.network, surroundings.addresses, surroundings.disk,
@@ -105,6 +106,13 @@ void Life::Wish(const WishRequest& wish) {
   coordinator_->Handle(kWish, rpc::MessageOf(wish), [](const absl::StatusOr<rpc::Message>&) {});
 }
 
+bool Life::Leave(uint64_t any) {
+  const bool is_coordinator = any % 5 == 0;
+  if (!crew_.coordinator()->alive()) return false;
+  is_coordinator ? coordinator_->Move() : crew_.Leave(any);
+  return is_coordinator;
+}
+
 // The engines.
 
 void Life::MakeCoordinator() {
@@ -116,6 +124,7 @@ void Life::MakeCoordinator() {
   options.file_system = coordinator_disk_.get();
   options.writer = number_;
   options.compact_after = shape_.compact_after;
+  options.in_pods = in_pods_;
   options.kill_points = coordinator_kill_points_.get();
   options.unix_ms = [this] { return loop_->NowUs() / 1000; };
   options.warn = [](const std::string&) {};

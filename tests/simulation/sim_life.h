@@ -74,6 +74,7 @@ class Life {
     std::unique_ptr<SimProcess> coordinator;
     std::unique_ptr<FileSystem> disk;
     ClaimedGeneration claimed;
+    bool in_pods = false;
   };
 
   Life(const Surroundings& surroundings, Start start);
@@ -88,6 +89,9 @@ class Life {
   // From now on the life is not expected to succeed.
   void Doom() { crew_.Doom(); }
   void ReportFailure(uint64_t any) { crew_.ReportFailure(any); }
+  // A process, chosen by `any`, has to go elsewhere. Returns whether it is the coordinator, which
+  // tells nobody so.
+  bool Leave(uint64_t any);
 
   size_t ranks_finished() const { return results_.size(); }
   bool finished() const { return results_.size() == ranks_.size(); }
@@ -128,6 +132,7 @@ class Life {
   const JobConfig job_;
   const std::string cut_;  // the life begins from it; empty: from nothing
   const uint64_t generation_;
+  const bool in_pods_;
   const SimTraining::State& from_;
   Planting planting_;
   SimCrew crew_;

@@ -46,8 +46,10 @@ Claimer ClaimAgainst(Claimer rival, int64_t at, Claimer first, const ClaimReques
     violated(absl::StrCat("a claim beside another one fails: ", lost.ToString()));
   }
   if (!first.claimed.ok()) return rival;
-  const bool has_finished = first.claimed->log.end() != nullptr;
-  if (!has_finished && first.claimed->generation == rival.claimed->generation) {
+  // In pods a coordinator that finds no restart left ends the run.
+  if (rival.claimed->log.end() != nullptr) return rival;
+  const bool has_ended = first.claimed->log.end() != nullptr;
+  if (!has_ended && first.claimed->generation == rival.claimed->generation) {
     violated(absl::StrCat("two coordinators have claimed generation ", first.claimed->generation));
   }
   return first.claimed->generation < rival.claimed->generation ? std::move(rival)

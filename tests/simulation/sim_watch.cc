@@ -49,6 +49,10 @@ void CoordinatorWatch::Handle(const rpc::Method& method, rpc::Message request,
     CHECK(commit.ParseFromString(request.header));
     cut = commit.cut();
   }
+  HeartbeatRequest beat;
+  if (method == kHeartbeat && beat.ParseFromString(request.header) && beat.leaving()) {
+    events_.leaving(beat.envelope().generation());
+  }
   coordinator_->Handle(method, std::move(request),
                        [this, method, cut = std::move(cut),
                         respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
@@ -57,11 +61,11 @@ void CoordinatorWatch::Handle(const rpc::Method& method, rpc::Message request,
                            if (method == kFinish) events_.acknowledged("");
                            HeartbeatAnswer heartbeat;
                            if (method == kHeartbeat && heartbeat.ParseFromString(answer->header)) {
-                             OnState(heartbeat.state());
+                             OnState(heartbeat.state(), heartbeat.ending());
                            }
                            FailAnswer fail;
                            if (method == kFail && fail.ParseFromString(answer->header))
-                             OnState(fail.state());
+                             OnState(fail.state(), fail.ending());
                          }
                          respond(std::move(answer));
                        });
@@ -74,10 +78,14 @@ void CoordinatorWatch::OnCommitAnswer(const std::string& cut, const rpc::Message
   commit.has_abandoned() ? events_.abandoned(cut) : events_.acknowledged(cut);
 }
 
-void CoordinatorWatch::OnState(RunState state) {
+void CoordinatorWatch::OnState(RunState state, const Ending& how) {
   if (state == RUNNING && !std::exchange(runs_, true)) events_.runs();
   const bool goes_on = state == STARTING || state == RUNNING;
-  if (!goes_on && !std::exchange(ended_, true)) events_.ended();
+  const bool moved = state == RESTARTING && how.why() == Ending::MOVED;
+  if (moved) events_.moved();
+  // Before the generation runs, the answer to the member that has moved is for it alone.
+  if (moved && !runs_) return;
+  if (!goes_on && !std::exchange(ended_, true)) events_.ended(state);
 }
 
 }  // namespace satrap::simulation

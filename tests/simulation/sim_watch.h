@@ -68,7 +68,12 @@ class CoordinatorWatch final : public rpc::Handler {
     std::function<void()> runs;
     // Called once, when a member is told of the generation's end. The end is then in effect: with
     // only one thread, no entry is being appended at this moment.
-    std::function<void()> ended;
+    std::function<void(RunState)> ended;
+    // A member of that generation says that it goes elsewhere.
+    std::function<void(uint64_t generation)> leaving;
+    // A member is told that a process has moved: the generation is over, or else, before it runs,
+    // the member's place is free.
+    std::function<void()> moved;
   };
 
   // Nothing is owned. `process` is that of the coordinator: if it is dead, its answers reach
@@ -80,7 +85,7 @@ class CoordinatorWatch final : public rpc::Handler {
 
  private:
   void OnCommitAnswer(const std::string& cut, const rpc::Message& answer);
-  void OnState(RunState state);
+  void OnState(RunState state, const Ending& how);
 
   rpc::Handler* const coordinator_;
   SimProcess* const process_;

@@ -14,9 +14,11 @@
 #include "tests/simulation/sim_cut_reader.h"
 #include "tests/simulation/sim_files.h"
 #include "tests/simulation/sim_history.h"
+#include "tests/simulation/sim_job.h"
 #include "tests/simulation/sim_life.h"
 #include "tests/simulation/sim_pinning_reader.h"
 #include "tests/simulation/sim_rival.h"
+#include "tests/simulation/sim_submissions.h"
 
 namespace satrap::simulation {
 namespace {
@@ -24,9 +26,8 @@ namespace {
 constexpr int64_t kMaxEvents = 4000000;
 constexpr uint64_t kRunId = 0x5a7a95a7a95a7a95;
 constexpr char kRunDir[] = "/run";
-// A run in which a process dies after every step may have as many lives as it has steps, so only
-// lives without progress count. 20 of them are enough: without poison only a few lives of a world
-// end early, and with poison max_restarts is at most 4.
+// Only lives without progress count, as a process may die after every step. 20 are enough: without
+// poison only a few lives of a world end early, and with poison max_restarts is at most 4.
 constexpr int kMostLivesWithoutProgress = 20;
 
 class World {
@@ -50,19 +51,19 @@ class World {
               return mount_->Open(FolderOfCut(kRunDir, cut) + "/manifest").ok();
             },
             [this](std::string what) { Violate(std::move(what)); }),
+        submissions_(deaths, fault, history_.ends(),
+                     [this](std::string what) { Violate(std::move(what)); }),
         other_command_(shape.seed, AroundOtherCommand()) {
-    // Writes real files, which the loaders of all lives read. Only the disk of the run is
-    // simulated.
-    WriteFiles(shape_, folder_, &files_);
+    WriteFiles(shape_, folder_, &files_);  // real ones; only the disk of the run is simulated
     job_ = JobOf(shape_);
-    for (const int64_t events : deaths_.cut_wishes) cut_wishes_.insert(events);
+    cut_wishes_.insert(deaths_.cut_wishes.begin(), deaths_.cut_wishes.end());
+    moves_ = deaths_.moves;
   }
 
   // Queued tasks hold callbacks into the engines, so they are dropped first.
   ~World() { loop_.DropTasks(); }
 
   WorldResult Run() {
-    // The launcher creates the folders before it starts a coordinator.
     CHECK_OK(mount_->CreateFolders(kRunDir));
     CHECK_OK(mount_->SyncFolder("/"));
     BeginLife(/*resume=*/false, /*other_replicas=*/false);
@@ -104,27 +105,7 @@ class World {
   }
 
   JobConfig JobOf(const WorldShape& shape) const {
-    JobConfig job = MakeJob(shape);
-    job.set_data_root(files_.data_root());
-    *job.mutable_data()->mutable_train_files() = files_.data().train_files();
-    *job.mutable_data()->mutable_valid_files() = files_.data().valid_files();
-    *job.mutable_data()->mutable_test_files() = files_.data().test_files();
-    job.set_run_dir(kRunDir);
-    job.set_max_restarts(deaths_.max_restarts);
-    for (const KillPoint& point : deaths_.kill_points) *job.add_kill_points() = point;
-    return job;
-  }
-
-  // The world's shape, but with the numbers of replicas that `job` has.
-  WorldShape ShapeOf(const JobConfig& job) const {
-    WorldShape shape = shape_;
-    shape.loaders = job.data_loader().replicas();
-    shape.workers = job.embedding_worker().replicas();
-    shape.ps = job.embedding_ps().replicas();
-    shape.ranks = job.nn_worker().replicas();
-    // With fewer ranks, the rank that asks for a stop might not exist.
-    if (shape.stop_rank >= 0) shape.stop_rank %= shape.ranks;
-    return shape;
+    return SimJob(shape, files_, kRunDir, deaths_.max_restarts, deaths_.kill_points);
   }
 
   PinningReader::Surroundings AroundOtherCommand() {
@@ -141,26 +122,11 @@ class World {
     if (disk_.counts().failed > 0) history_.OnDiskFailure();
     history_.OnLog(*log, /*acknowledged=*/true);
     result_.compacted |= log->compacted_number() > 0;
-    CheckRestarts(log->entries());
-  }
-
-  // Checks that a run which takes no cuts does not restart for ever.
-  void CheckRestarts(const std::vector<RunLogEntry>& entries) {
-    int without_cut = 0;
-    for (const RunLogEntry& entry : entries) {
-      if (entry.cut().step() > committed_step_) {
-        committed_step_ = entry.cut().step();
-        lives_without_progress_ = 0;
-      }
-      // The count begins anew in two cases: when the run is resumed, because a person has looked at
-      // the run, and when a job that could not begin is dropped, because that loses no work.
-      const bool is_resumed = entry.generation().began() == BEGAN_RESUME;
-      if (entry.has_cut() || is_resumed || entry.has_dropped()) without_cut = 0;
-      if (entry.has_generation()) ++without_cut;
-    }
-    if (without_cut > deaths_.max_restarts + 2) {  // "scale" and "scaled" are two entries
-      Violate(absl::StrCat(without_cut, " generations without a cut, with max_restarts ",
-                           deaths_.max_restarts));
+    submissions_.CheckRestarts(log->entries());
+    for (const RunLogEntry& entry : log->entries()) {
+      if (entry.cut().step() <= committed_step_) continue;
+      committed_step_ = entry.cut().step();
+      lives_without_progress_ = 0;
     }
   }
 
@@ -186,7 +152,9 @@ class World {
                         [this](std::string what) { Violate(std::move(what)); });
   }
 
-  static bool CanBegin(const JobConfig& job) { return job.stop_seconds() != kCannotBegin; }
+  // A job without train files is not valid, so nobody can resume with it, and its end is for good.
+  bool HasNoFiles() const { return files_.data().train_files_size() == 0; }
+  bool CannotResume() { return over_ = over_ || HasNoFiles(); }
 
   // Begins a life in the same way as a launcher starts a generation. `resume`: the run had ended,
   // and somebody resumes it.
@@ -196,34 +164,40 @@ class World {
     }
     const int number = ++lives_begun_;
     ClaimRequest request;
-    // A job without train files is not valid, so the run cannot be resumed with it.
-    if (files_.data().train_files_size() == 0) resume = other_replicas = false;
-    request.job = JobOf(other_replicas ? shape_.WithOtherReplicas(number) : ShapeOf(job_));
-    // If false, the life uses the job in the log, for example the one that a scale has made,
-    // whatever job this launcher has.
+    if (HasNoFiles()) resume = other_replicas = false;
+    request.job = JobOf(other_replicas ? shape_.WithOtherReplicas(number) : ShapeOf(shape_, job_));
+    // If false, the life uses the job in the log, for example the one that a scale has made.
     request.next_job = number > 1 && (resume || other_replicas);
     if (request.next_job && deaths_.ResumesWithWrongJob(number)) {
       request.job.set_stop_seconds(kCannotBegin);
     }
     request.ended.set_text("a death");
+    if (moved_) request.ended.set_why(Ending::MOVED);
     request.writer = static_cast<uint64_t>(number);
     request.run_id = kRunId;
     request.compact_after = shape_.compact_after;
     if (fault_ != nullptr && fault_->before_claim != nullptr) {
       fault_->before_claim(kRunDir, mount_.get());
     }
+    submissions_.Fill(mount_.get(), &request);
     Claimer claimer = Claim(number, request);
     if (!claimer.claimed.ok()) return OnClaimFailed(claimer.claimed.status(), other_replicas);
+    submissions_.OnClaimed();
+    moved_ = false;
     TakeLog();
-    if (history_.finished()) {
-      over_ = true;
-      return;
-    }
+    if (over_ = history_.finished(); over_) return;
+    const EndEntry* end = claimer.claimed->log.end();
+    if (end != nullptr) return OnEndFound(end->ending());
+    submissions_.WakeStale(number, request, mount_.get());
     if (number > 1) history_.CheckNewestAgain();
     job_ = claimer.claimed->job;
     if (!CanBegin(job_)) ++result_.jobs_that_cannot_begin;
-    Life::Start start{number, ShapeOf(job_), std::move(claimer.process), std::move(claimer.disk),
-                      *std::move(claimer.claimed)};
+    Life::Start start{number,
+                      ShapeOf(shape_, job_),
+                      std::move(claimer.process),
+                      std::move(claimer.disk),
+                      *std::move(claimer.claimed),
+                      deaths_.in_pods};
     Life::Surroundings surroundings;
     surroundings.loop = &loop_;
     surroundings.network = &network_;
@@ -240,6 +214,7 @@ class World {
     life_began_at_event_ = loop_.events();
     // From here on the life must not end without a reason.
     is_excused_ = false;
+    generation_ = start.claimed.generation;
     lives_.push_back(std::make_unique<Life>(surroundings, std::move(start)));
     life().Begin();
   }
@@ -251,22 +226,41 @@ class World {
       if (!cut.empty() && !history_.IsCommitted(cut)) {
         Violate(absl::StrCat(cut, " was said to be committed, and the log has no entry of it"));
       }
+      if (!deaths_.dies_after_stop_cut || !history_.ends()->left_for_stop()) return;
+      is_excused_ = true;
+      life().processes()[0]->Kill();
     };
     told.abandoned = [this](const std::string& cut) { history_.OnAbandoned(cut); };
     told.runs = [this, generation] {
       TakeUnacknowledgedLog("when a generation runs");
       history_.OnRuns(generation);
     };
-    told.ended = [this, generation] {
+    told.ended = [this, generation](RunState state) {
       TakeUnacknowledgedLog("at the end of a generation");
       history_.OnEnded(generation);
+      // A launcher is told of an end that its disk does not take.
+      if (state == RESTARTING || (!deaths_.in_pods && disk_.counts().failed > 0)) return;
+      history_.ends()->OnEndTold(generation, state);
+    };
+    told.leaving = [this](uint64_t of) { leaving_.insert(of); };
+    told.moved = [this, generation] {
+      if (leaving_.count(generation) == 0)
+        Violate("a generation has moved, and no process of it goes elsewhere");
+      history_.ends()->OnMoved(generation);
+      moved_ = generation == generation_;
     };
     return told;
   }
 
+  void OnEndFound(const Ending& how) {
+    if (IsOutOfRestarts(how.text())) poison_is_over_ = true;
+    if (CannotResume()) return;
+    BeginLifeLater(1000, /*resume=*/true, /*other_replicas=*/false);
+  }
+
   void OnClaimFailed(const absl::Status& status, bool other_replicas) {
-    // In this case the run had finished, but whoever resumed it did not know that END had been
-    // linked.
+    submissions_.OnClaimFailed();
+    // Whoever resumed the run did not know that END had been linked.
     if (absl::StrContains(status.message(), "has finished")) {
       TakeLog();
       over_ = history_.finished();
@@ -278,10 +272,7 @@ class World {
     if (no_more_restarts) {
       if (deaths_.poison_after_events == 0) return Violate(status.ToString());
       poison_is_over_ = true;
-      if (files_.data().train_files_size() == 0) {
-        over_ = true;  // see BeginLife
-        return;
-      }
+      if (CannotResume()) return;
       // A claim may fail for everybody only if the disk fails; then the launcher tries again.
     } else if (disk_.counts().failed == 0) {
       return Violate(absl::StrCat("no generation can be claimed: ", status.ToString()));
@@ -319,6 +310,12 @@ class World {
     while (!cut_wishes_.empty() && *cut_wishes_.begin() <= loop_.events()) {
       cut_wishes_.erase(cut_wishes_.begin());
       life().Wish(WishOf(WishRequest::CUT));
+    }
+    while (!moves_.empty() && moves_.front().first <= loop_.events()) {
+      is_excused_ = true;
+      if (life().Leave(moves_.front().second)) leaving_.insert(generation_);
+      moves_.erase(moves_.begin());
+      ++result_.moves;
     }
     if (ends_used_ < deaths_.ends.size()) {
       if (events >= deaths_.ends[ends_used_].after_events) Apply(deaths_.ends[ends_used_++]);
@@ -382,6 +379,7 @@ class World {
       case LifeEnd::kFailure:
         return life().ReportFailure(end.victim);
       case LifeEnd::kStopWish:
+        history_.ends()->OnStopWish();
         return life().Wish(WishOf(WishRequest::STOP));
       case LifeEnd::kScaleWish:
         return life().Wish(WishOf(WishRequest::SCALE));
@@ -416,10 +414,7 @@ class World {
   }
 
   void EndLife(bool resume) {
-    if (history_.finished()) {
-      over_ = true;
-      return;
-    }
+    if (over_ = history_.finished(); over_) return;
     const LifeEnd end =
         end_.has_value() ? *end_ : DeathPlan::DrawEnd(shape_.seed, lives_.size() + 1000);
     end_.reset();
@@ -435,6 +430,10 @@ class World {
       process->StandStill(fate.stands_still_us);
       if (fate.dies_after_us < 0) continue;
       loop_.PostAfter(fate.dies_after_us, [process] { process->Kill(); });
+    }
+    // A coordinator that is started again does not know that the run has ended, but its log does.
+    if (resume && deaths_.StartsAgainAfterEnd(lives_begun_)) {
+      return BeginLifeLater(end.next_after_us, /*resume=*/false, /*other_replicas=*/false);
     }
     BeginLifeLater(end.next_after_us, resume, end.other_replicas);
   }
@@ -466,6 +465,7 @@ class World {
   SimDisk disk_;
   const std::unique_ptr<FileSystem> mount_;  // for the checks
   History history_;
+  SimSubmissions submissions_;
   PinningReader other_command_;
   WorldResult result_;
   std::vector<std::unique_ptr<Life>> lives_;  // also those of the dead, until the world ends
@@ -475,8 +475,12 @@ class World {
   uint64_t committed_step_ = 0;     // the greatest of all committed cuts
   JobConfig job_;                   // of the newest life
   int64_t life_began_at_event_ = 0;
-  bool is_excused_ = false;  // the newest life may end by itself
+  bool is_excused_ = false;     // the newest life may end by itself
+  std::set<uint64_t> leaving_;  // generations of which a process has said that it goes elsewhere
+  uint64_t generation_ = 0;     // of the newest life
+  bool moved_ = false;          // the life before has told so, and the next one has not begun
   std::multiset<int64_t> cut_wishes_;
+  std::vector<std::pair<int64_t, uint64_t>> moves_;
   size_t ends_used_ = 0;
   absl::optional<LifeEnd> end_;   // what was done to the newest life
   SimProcess* victim_ = nullptr;  // dies next, and ends the newest life

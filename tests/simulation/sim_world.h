@@ -40,6 +40,7 @@ struct WorldResult {
   int cuts_abandoned_at_log = 0;          // because of the log, or of an unreadable file
   bool compacted = false;                 // the log was compacted
   int jobs_that_cannot_begin = 0;         // generations of such jobs
+  int moves = 0;                          // processes that were asked to go elsewhere
   int rival_claims = 0;                   // of generations that two coordinators claimed at once
   int pinned_reads = 0;                   // by another command, of cuts that it had pinned
   int64_t chunks = 0;                     // requests for chunks of large messages

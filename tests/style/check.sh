@@ -38,7 +38,7 @@ nn_worker: operation device device/cuda device/host device/kernels device/testin
 nn_worker: metrics metrics/testing backend backend/cpu backend/device backend/testing backend/benchmark optimizer layer report graph/model graph/saved graph/step graph checkpoint models trainer/memory_plan trainer
 nn_worker: trainer/testing .
 deploy: report kafka coordinator/topics coordinator/splits coordinator/claim coordinator launcher/process pod launcher launcher/testing
-deploy: retrieve cli/show cli cli/chaos cli/bench cli/kafka_demo cli/tools
+deploy: retrieve submit story cli/show cli cli/chaos cli/bench cli/kafka_demo cli/tools
 '
 
 # The libraries that only some folders may include: the beginning of a header, then the beginnings of
@@ -241,7 +241,7 @@ check_endings() {
 
 # A field of the job that only validation and printing read would have no effect.
 check_fields() {
-  files '*.proto' | { grep -E '^proto/(job|data|kafka|model|optimizer|schedule|table)\.proto$' || true; } |
+  files '*.proto' | { grep -E '^proto/(job|data|kafka|kubernetes|model|optimizer|schedule|table)\.proto$' || true; } |
     xargs -r -d '\n' awk '
       { sub(/\/\/.*/, "") }
       /^ +((optional|repeated) +)?[A-Za-z][A-Za-z0-9_.]* +[a-z][a-z0-9_]* = [0-9]+/ {

@@ -28,6 +28,7 @@
 #include "deploy/cli/run_job.h"
 #include "deploy/launcher/process/run_folder.h"
 #include "deploy/report/run_report.h"
+#include "deploy/story/run_result.h"
 
 namespace satrap {
 namespace {

@@ -187,6 +187,9 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
     if (cut.cut() == best) marks.push_back("best");
     if (cut.cut() == latest) marks.push_back("latest");
     if (cut.last()) marks.push_back("last");
+    if (cut.left_for() == CutEntry::STOP) marks.push_back("stop");
+    if (cut.left_for() == CutEntry::SCALE) marks.push_back("scale");
+    if (cut.left_for() == CutEntry::MOVE) marks.push_back("move");
     const std::string problem = CutProblem(log, run_dir, cut.cut());
     if (!problem.empty()) marks.push_back(problem);
     absl::StrAppendFormat(&text, kRowFormat, cut.cut(), CountText(cut.generation()),

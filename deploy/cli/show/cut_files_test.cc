@@ -89,6 +89,21 @@ TEST_F(CutFilesTest, ListsCommittedCutsWithAgeAndMarksAndWhatWasNeverCommitted) 
   EXPECT_THAT(*text, Not(HasSubstr("cut_0001_000001")));
 }
 
+TEST_F(CutFilesTest, ListsWithWhichCutAGenerationLeftAndForWhat) {
+  const char* const reasons[] = {"STOP", "SCALE", "MOVE"};
+  Append("generation { generation: 1 job { checkpoint { keep: 9 } } }");
+  for (int i = 0; i < 3; ++i) {
+    const std::string cut = absl::StrCat("cut_0001_00000", i + 1);
+    WriteCut(CutDir(cut));
+    Append(absl::StrCat("unix_ms: 9000 cut { generation: 1 cut: '", cut,
+                        "' step: 1200 leave: true left_for: ", reasons[i], " }"));
+  }
+  const auto text = ListCuts(dir_, 12000);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, AllOf(HasSubstr("3.0 s  stop\n"), HasSubstr("3.0 s  scale\n"),
+                           HasSubstr("3.0 s  move\n")));
+}
+
 TEST_F(CutFilesTest, ACompactedLogListsTheSameCuts) {
   for (const char* cut : {"cut_0001_000003", "cut_0002_000004"}) WriteCut(CutDir(cut));
   Append("generation { generation: 1 job { checkpoint { keep: 2 } } }");

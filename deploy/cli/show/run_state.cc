@@ -99,7 +99,7 @@ std::string RestartsText(const Restarts& restarts) {
                     " from step ", CountText(restart.from_step()), ": ", restart.cause(), "\n");
   }
   std::string text = absl::StrCat("restarts after failures: ", failed, "\n", failures);
-  if (!wishes.empty()) absl::StrAppend(&text, "resumed or scaled:\n", wishes);
+  if (!wishes.empty()) absl::StrAppend(&text, "resumed, scaled or moved:\n", wishes);
   return text;
 }
 
@@ -125,9 +125,31 @@ std::string ResultText(const RunResult& result) {
 }
 
 // What to do about a run that has failed. An older build has left only the text in `failure`.
-Ending::Advice AdviceOf(const std::string& run_dir, const std::string& failure) {
+Ending::Advice AdviceOf(const std::string& run_dir, const RunProgress& progress,
+                        const std::string& failure) {
+  if (failure.empty() && progress.end.has_value()) return progress.end->ending().advice();
   const absl::optional<Ending> ending = ReadEnding(run_dir + kEndingOfRun);
   return ending.has_value() ? ending->advice() : AdviceOfOldFailure(failure);
+}
+
+bool IsFailure(const RunProgress& progress) {
+  return progress.end.has_value() && progress.end->state() == FAILED;
+}
+
+// How a run has ended that has not finished. A launcher writes failure.txt, which says more than
+// the log.
+std::string EndText(const std::string& run_dir, const RunProgress& progress,
+                    const absl::StatusOr<std::string>& failure) {
+  const std::string run = absl::StrCat("run ", run_dir);
+  if (failure.ok()) return absl::StrCat(run, " has failed: ", *failure);
+  if (progress.end.has_value()) {
+    return absl::StrCat(run, IsFailure(progress) ? " has failed: " : " was stopped: ",
+                        progress.end->ending().text(), "\n");
+  }
+  return absl::StrCat(
+      run,
+      " is not running: it was stopped, interrupted or killed before its end, or it "
+      "failed and failure.txt could not be written\n");
 }
 
 }  // namespace
@@ -161,13 +183,11 @@ absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now
                         report.ok() ? *report : ResultText(*progress.result), history, logs);
   }
   const auto failure = ReadFile(run_dir + "/failure.txt", DiskFileSystem());
-  std::string text = failure.ok() ? absl::StrCat("run ", run_dir, " has failed: ", *failure)
-                                  : absl::StrCat("run ", run_dir,
-                                                 " is not running: it was stopped, interrupted or "
-                                                 "killed before its end, or it failed and "
-                                                 "failure.txt could not be written\n");
+  std::string text = EndText(run_dir, progress, failure);
+  const bool has_failed = failure.ok() || IsFailure(progress);
   absl::StrAppend(&text, history);
-  if (failure.ok() && AdviceOf(run_dir, *failure) == Ending::RESUME_FROM_ANOTHER_CUT) {
+  if (has_failed &&
+      AdviceOf(run_dir, progress, failure.value_or("")) == Ending::RESUME_FROM_ANOTHER_CUT) {
     absl::StrAppend(&text, "`satrap checkpoint list ", run_dir, "` lists the cuts to go on from\n");
   } else if (is_training) {
     absl::StrAppend(&text, ResumeText(run_dir, progress, run_dir), "\n");

@@ -44,7 +44,7 @@ constexpr char kHistory[] =
     "cuts: the last is cut_0001_000001 at step 800, 1.5 KB, 10.0 s ago, written in 0.5 s\n"
     "restarts after failures: 1\n"
     "  generation 2 from step 800: data_loader 0 died\n"
-    "resumed or scaled:\n"
+    "resumed, scaled or moved:\n"
     "  generation 3 from step 800: resume\n";
 
 TEST_F(RunStateTest, ARunWithoutProcessesIsToldFromItsLog) {
@@ -74,6 +74,22 @@ TEST_F(RunStateTest, AFailedRunSaysWhy) {
   std::ofstream(dir_ + "/failure.txt") << "out of luck\n";
   EXPECT_THAT(Text(), AllOf(HasSubstr(" has failed: out of luck\n"), HasSubstr(kHistory),
                             HasSubstr("` goes on from step 800")));
+}
+
+TEST_F(RunStateTest, TheEndInTheLogIsToldIfNoLauncherHasWrittenOne) {
+  MakeRun();
+  Append("end { state: STOPPED submission: 1 ending { why: ASKED text: 'stopped on request' } }");
+  EXPECT_THAT(Text(), AllOf(HasSubstr(" was stopped: stopped on request\n"), HasSubstr(kHistory),
+                            HasSubstr("` goes on from step 800")));
+  Append("generation { generation: 9 began: BEGAN_RESUME submission: 2 cut: 'cut_0001_000001' }");
+  EXPECT_THAT(Text(), AllOf(HasSubstr(" does not run: "), Not(HasSubstr(" was stopped: "))))
+      << "it was resumed since";
+  Append(
+      "end { state: FAILED submission: 2 ending { text: 'a.rows is damaged' advice: "
+      "RESUME_FROM_ANOTHER_CUT } }");
+  EXPECT_THAT(Text(), AllOf(HasSubstr(" has failed: a.rows is damaged\n"),
+                            HasSubstr("` lists the cuts to go on from\n"),
+                            Not(HasSubstr("` goes on from step"))));
 }
 
 TEST_F(RunStateTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {

@@ -15,6 +15,7 @@
 #include "common/checkpoint/job_of_run.h"
 #include "common/checkpoint/ledger/ledger.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/run_end.h"
 #include "common/checkpoint/start_cut.h"
 #include "common/config/job_change.h"
 #include "common/config/job_config.h"
@@ -95,8 +96,8 @@ absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const Run
     entry.set_began(BEGAN_SCALED);
     return entry;
   }
-  RETURN_IF_ERROR(CheckRestarts(log, entry.job()));
-  entry.set_began(BEGAN_RESTART);
+  const bool moved = LeftFor(log.entries(), CutEntry::MOVE) != nullptr;
+  entry.set_began(moved || request.ended.why() == Ending::MOVED ? BEGAN_MOVED : BEGAN_RESTART);
   *entry.mutable_ended() = request.ended;
   if (request.ended.text().empty()) {
     entry.mutable_ended()->set_text("the coordinator was started again");
@@ -157,6 +158,43 @@ absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& en
                           claimed->ledger);
 }
 
+// The request, as far as the log lets it count.
+ClaimRequest Effective(ClaimRequest request, const RunLog& log) {
+  const uint64_t newest = SubmissionOf(log.entries());
+  if (request.submission == 0) {
+    request.submission = std::max<uint64_t>(newest, 1) + (request.next_job && newest > 0 ? 1 : 0);
+    return request;
+  }
+  request.next_job = newest > 0 && request.submission > newest;
+  if (!request.next_job) request.from.clear();
+  request.drops_change = false;
+  return request;
+}
+
+absl::Status AppendEnd(const ClaimRequest& request, RunState state, const Ending& how,
+                       RunLog* log) {
+  RunLogEntry entry;
+  entry.set_unix_ms(static_cast<uint64_t>(request.unix_ms));
+  entry.mutable_end()->set_state(state);
+  *entry.mutable_end()->mutable_ending() = how;
+  entry.mutable_end()->set_submission(SubmissionOf(log->entries()));
+  return log->Append(entry);
+}
+
+// The last generation, whose coordinator serves the run's end or tells everybody to wait.
+absl::StatusOr<ClaimedGeneration> WithoutClaim(const ClaimRequest& request, RunLog log) {
+  // A process that has linked the end may have died before it was durable.
+  RETURN_IF_ERROR(log.Sync());
+  ClaimedGeneration last(std::move(log));
+  last.run_id = last.log.last_generation()->run_id();
+  last.generation = last.log.last_generation()->generation();
+  last.submission = SubmissionOf(last.log.entries());
+  last.superseded = request.submission < last.submission;
+  last.job = last.log.last_generation()->job();
+  last.job.set_run_dir(request.job.run_dir());
+  return last;
+}
+
 // If this returns an error, the log cannot be appended to, or it is not known whether it can. A
 // compaction that fails but leaves the log usable is only a warning.
 absl::Status CompactIfDue(const ClaimRequest& request, ClaimedGeneration* claimed) {
@@ -186,7 +224,7 @@ std::string RecentCauses(const RunLog& log) {
   int left = log.restarts_without_cut();
   for (auto entry = log.entries().rbegin();
        entry != log.entries().rend() && left > 0 && causes.size() < kCausesShown; ++entry) {
-    if (!entry->has_generation()) continue;
+    if (!entry->has_generation() || entry->generation().began() == BEGAN_MOVED) continue;
     // A generation's entry says how the previous generation ended.
     causes.push_back(absl::StrCat("generation ", entry->generation().generation() - 1, ": ",
                                   CauseText(entry->generation())));
@@ -211,33 +249,47 @@ absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* 
   return job;
 }
 
-absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
+absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& asked,
                                                   FileSystem* file_system) {
-  CHECK(request.run_id != 0);
-  const std::string& run_dir = request.job.run_dir();
-  ASSIGN_OR_RETURN(RunLog log, RunLog::Open(run_dir, file_system, request.writer));
-  if (log.end() == nullptr && request.check_storage) RETURN_IF_ERROR(request.check_storage());
+  CHECK(asked.run_id != 0);
+  const std::string& run_dir = asked.job.run_dir();
+  ASSIGN_OR_RETURN(RunLog log, RunLog::Open(run_dir, file_system, asked.writer));
+  const ClaimRequest request = Effective(asked, log);
+  if (request.submission < SubmissionOf(log.entries()))
+    return WithoutClaim(request, std::move(log));
+  if (request.next_job && HasFinished(log.entries())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the run in ", run_dir, " has finished: there is nothing to resume"));
+  }
+  if (!request.next_job && log.end() != nullptr) return WithoutClaim(request, std::move(log));
+  if (request.check_storage) RETURN_IF_ERROR(request.check_storage());
+  const CutEntry* last_cut = LeftFor(log.entries(), CutEntry::STOP);
+  if (last_cut != nullptr && !request.next_job) {
+    RETURN_IF_ERROR(AppendEnd(request, STOPPED, StoppedAfter(*last_cut), &log));
+    return WithoutClaim(request, std::move(log));
+  }
   // Skip this if another process has already dropped the job: then the log's job is another one.
-  if (request.drops_change && log.end() == nullptr && DroppedChange(log.entries()) == nullptr) {
+  if (request.drops_change && DroppedChange(log.entries()) == nullptr) {
     RETURN_IF_ERROR(AppendDropped(request, &log));
   }
-  ClaimedGeneration claimed(std::move(log));
   RunLogEntry entry;
-  const bool finished = claimed.log.end() != nullptr;
-  if (finished) {
-    if (request.next_job) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the run in ", run_dir, " has finished: there is nothing to resume"));
-    }
-    *entry.mutable_generation() = *claimed.log.last_generation();
-    entry.mutable_generation()->mutable_job()->set_run_dir(run_dir);
-  } else {
-    ASSIGN_OR_RETURN(*entry.mutable_generation(), NextEntry(request, claimed.log));
+  ASSIGN_OR_RETURN(*entry.mutable_generation(), NextEntry(request, log));
+  entry.mutable_generation()->set_submission(request.submission);
+  const absl::Status left = entry.generation().began() == BEGAN_RESTART
+                                ? CheckRestarts(log, entry.generation().job())
+                                : absl::OkStatus();
+  if (!left.ok()) {
+    if (asked.submission == 0) return left;
+    Ending failed;
+    failed.set_text(std::string(left.message()));
+    RETURN_IF_ERROR(AppendEnd(request, FAILED, failed, &log));
+    return WithoutClaim(request, std::move(log));
   }
+  ClaimedGeneration claimed(std::move(log));
   claimed.run_id = entry.generation().run_id();
   claimed.generation = entry.generation().generation();
+  claimed.submission = request.submission;
   claimed.job = entry.generation().job();
-  if (finished) return claimed;
   RETURN_IF_ERROR(BeginFromCut(request, entry.generation(), file_system, &claimed));
   entry.set_unix_ms(static_cast<uint64_t>(request.unix_ms));
   RETURN_IF_ERROR(claimed.log.Append(entry));

@@ -3,6 +3,11 @@
 // that the generation begins from, and appends a GENERATION entry. If several coordinators claim at
 // the same time, only one of them gets the generation.
 //
+// A coordinator of a pod belongs to a submission (common/checkpoint/run_end.h), and compares its
+// number with the newest in the log. If its own is less, it claims nothing, ever. If they are
+// equal, it goes on with the log's job, or tells the submission's end. If its own is greater, it
+// claims what it asks for. So a resume counts once, however often its coordinator is started.
+//
 // Blocking. Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_CLAIM_GENERATION_CLAIM_H_
@@ -40,6 +45,9 @@ struct ClaimRequest {
   // common/checkpoint/cut_identity.h), or from the newest cut if `from` is empty.
   bool next_job = false;
   std::string from;
+  // The coordinator's submission; 0: a launcher has started it, and `next_job` says whether it is
+  // one more. Otherwise the log decides whether `job` and `from` count.
+  uint64_t submission = 0;
   // Whether the newest generation's job cannot be started on this machine, for the reason in
   // `ended`. Then the claim drops the job, as a coordinator does for a failure of that kind
   // (job_trial.h). REQUIRES: not next_job
@@ -49,7 +57,7 @@ struct ClaimRequest {
   uint64_t writer = 0;  // random id of this process; part of its drafts' names
   uint64_t run_id = 0;  // random, not 0; the run's id if the run is new
   int64_t unix_ms = 0;  // the current time
-  // Called before anything is written, unless the run has finished. Its errors are returned
+  // Called before anything is written, unless the run has ended. Its errors are returned
   // unchanged. May be null.
   std::function<absl::Status()> check_storage;
   // The log is compacted once it has this many entries since the last compaction.
@@ -62,6 +70,9 @@ struct ClaimedGeneration {
   RunLog log;
   uint64_t run_id = 0;
   uint64_t generation = 0;
+  uint64_t submission = 0;  // of the log
+  // A later submission has the run. Nothing is claimed, and all that ask have to wait.
+  bool superseded = false;
   JobConfig job;
   // The cut that all roles begin from; empty if there is none.
   std::string cut_folder;
@@ -79,13 +90,15 @@ struct ClaimedGeneration {
 // errors are those of RunLog::Open.
 absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system);
 
-// Claims the next generation. If the run has finished (log.end() != null), claims none and returns
-// the last one. Then removes what earlier generations have left uncommitted (folders of cuts,
-// drafts), and compacts the log if that is due. The job is the request's if a run begins or is
-// resumed, and otherwise the log's (JobOfNext in job_of_run.h). Errors, with nothing claimed:
+// Claims the next generation. Claims none and returns the last one if the run has ended (log.end()
+// != null), if the newest entry is the cut of a stop, whose END it then appends, and in pods if no
+// restart is left, which it appends as an END, too. Otherwise removes what earlier generations have
+// left uncommitted (folders of cuts, drafts), and compacts the log if that is due. The job is the
+// request's if a run begins or is resumed, and otherwise the log's (JobOfNext in job_of_run.h).
+// Errors, with nothing claimed:
 //   ALREADY_EXISTS, ABORTED  another coordinator has claimed at the same time: start again
-//   FAILED_PRECONDITION   more than max_restarts restarts without a cut between them; a resume of a
-//                         finished run; the log has no cut `from`
+//   FAILED_PRECONDITION   more than max_restarts restarts without a cut between them, if submission
+//                         is 0; a resume of a finished run; the log has no cut `from`
 //   INVALID_ARGUMENT      next_job changes what must not change (common/config/job_change.h), or
 //                         moves the end of training to where training already is (start_position.h)
 //   DATA_LOSS             the log or the cut is damaged or missing, or the folder does not hold the

@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/job_of_run.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/run_end.h"
 #include "common/config/job_change.h"
 #include "deploy/launcher/process/cut_check.h"
 #include "deploy/report/run_report.h"
@@ -73,8 +74,22 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
     }
   }
   progress.restarts = RestartsOf(log);
-  if (const EndEntry* end = log.end(); end != nullptr) progress.result = end->result();
+  if (const EndEntry* end = log.end(); end != nullptr) {
+    if (StateOf(*end) == FINISHED) {
+      progress.result = end->result();
+    } else {
+      progress.end = *end;
+    }
+  }
   return progress;
+}
+
+bool SetEndOfLog(const RunProgress& progress, StatusAnswer* status) {
+  if (!progress.result.has_value() && !progress.end.has_value()) return false;
+  status->set_state(progress.end.has_value() ? progress.end->state() : FINISHED);
+  if (progress.end.has_value()) *status->mutable_ending() = progress.end->ending();
+  if (progress.result.has_value()) *status->mutable_result() = *progress.result;
+  return true;
 }
 
 absl::StatusOr<std::string> GoBack(const absl::Status& started, const JobConfig& job,

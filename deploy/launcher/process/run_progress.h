@@ -33,10 +33,14 @@ struct RunProgress {
   uint64_t cut_samples = 0;          // trained before it; 0 if its manifest cannot be read
   std::vector<Restart> restarts;     // the generations after the first, as StatusAnswer has them
   absl::optional<RunResult> result;  // set if the run has finished
+  absl::optional<EndEntry> end;      // set if it was stopped or has failed, and not resumed since
 };
 
 // DATA_LOSS as RunLog::Open returns it.
 absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir);
+
+// Sets in `status` how the run has ended. Returns false, and does nothing, if it has not.
+bool SetEndOfLog(const RunProgress& progress, StatusAnswer* status);
 
 // Call after the processes of the next generation could not be started with `job`; `started` says
 // why. If the log has this job, on trial, and another attempt would not help (FAILED_PRECONDITION),

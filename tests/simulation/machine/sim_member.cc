@@ -86,6 +86,7 @@ void SimMember::Heartbeat() {
   request.set_incarnation(options_.registration.incarnation());
   request.set_ready(ready_);
   request.set_knows_members(members_ > 0);
+  if (leaving_) request.set_leaving(true);
   Call(kHeartbeat, request.SerializeAsString(),
        [this](const absl::StatusOr<rpc::Message>& answer) { OnHeartbeat(answer); });
 }

@@ -63,6 +63,8 @@ class SimMember {
   void Start();
   // Call when the member has loaded what it needs. REQUIRES: after `registered`
   void Ready() { ready_ = true; }
+  // The process has to go elsewhere, which every heartbeat says from now on.
+  void Leave() { leaving_ = true; }
   // For engines' failure sinks: the first failure counts, and the member exits when the coordinator
   // has received it.
   void Fail(absl::Status status);
@@ -95,6 +97,7 @@ class SimMember {
   HeartbeatAnswer last_answer_;
   bool ready_ = false;
   bool joined_ = false;
+  bool leaving_ = false;
   int members_ = 0;  // that it knows of
   int waits_ = 0;
   int64_t last_heard_us_ = 0;

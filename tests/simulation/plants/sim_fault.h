@@ -22,9 +22,11 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/checkpoint/run_log.h"
 #include "common/file/file_system.h"
 #include "common/rpc/rpc.h"
 #include "data_loader/engine/part_source.h"
+#include "deploy/coordinator/claim/generation_claim.h"
 #include "nn_worker/rank/rank_options.h"
 #include "nn_worker/rank/step_trainer.h"
 #include "proto/control.pb.h"
@@ -120,6 +122,9 @@ struct Fault {
 
   // Runs before each claim of a generation.
   std::function<void(const std::string& run_dir, FileSystem* disk)> before_claim = nullptr;
+  // Changes what a coordinator asks for, given the run's log. `is_stale`: it belongs to an earlier
+  // submission.
+  std::function<void(const RunLog& log, bool is_stale, ClaimRequest*)> claim = nullptr;
 };
 
 // All faults, in the order of the table.
@@ -136,6 +141,7 @@ std::vector<Fault> ChunkFaults();
 std::vector<Fault> LifeFaults();
 std::vector<Fault> CutFaults();
 std::vector<Fault> LogFaults();
+std::vector<Fault> EndFaults();
 
 }  // namespace satrap::simulation
 

@@ -1,0 +1,37 @@
+// The names that Kubernetes allows, and those of runs, from which the names of a run's objects are
+// made.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_COMMON_CONFIG_KUBERNETES_NAMES_H_
+#define SATRAP_COMMON_CONFIG_KUBERNETES_NAMES_H_
+
+#include <cstddef>
+
+#include "absl/strings/string_view.h"
+
+namespace satrap {
+
+// The name of a StatefulSet may have 52 letters, because its controller adds to it for a label of
+// its pods, and "-embedding-worker" has 17.
+inline constexpr size_t kLongestRunName = 35;
+inline constexpr char kRunNameRule[] =
+    "must have at most 35 lower-case letters, digits and '-', begin with a letter and not end with "
+    "'-'";
+inline constexpr char kObjectNameRule[] =
+    "must be a name of Kubernetes (RFC 1123: lower-case letters, digits, '-' and '.')";
+
+// The name of a run in a cluster. One of its objects is a Service, whose name begins with a letter.
+bool IsRunName(absl::string_view name);
+// A label of RFC 1123, such as the name of a namespace.
+bool IsDnsLabel(absl::string_view name);
+// A subdomain of RFC 1123, which most names of objects are.
+bool IsObjectName(absl::string_view name);
+// The key of a label, of a taint or of a resource: "kubernetes.io/arch", "disk".
+bool IsLabelKey(absl::string_view key);
+// The value of a label or of a taint. It may be empty.
+bool IsLabelValue(absl::string_view value);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CONFIG_KUBERNETES_NAMES_H_

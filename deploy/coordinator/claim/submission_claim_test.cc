@@ -1,0 +1,131 @@
+// What a coordinator claims by its submission, and after ends and moves.
+
+#include <string>
+
+#include "deploy/coordinator/claim/generation_claim_fixture.h"
+#include "gmock/gmock.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SubmissionClaimTest : public GenerationClaimTest {};
+
+TEST_F(SubmissionClaimTest, AResumeIsOneSubmissionMoreHoweverOftenItsCoordinatorIsStarted) {
+  request_.submission = 1;
+  ASSERT_TRUE(Claim().ok());
+  Commit(1, 1);
+  Commit(1, 2);
+  request_.submission = 2;
+  request_.from = "cut_0001_000001";
+  request_.job.mutable_embedding_ps()->set_replicas(3);
+  for (uint64_t generation = 2; generation <= 3; ++generation) {
+    const auto claimed = Claim("embedding_ps 1 was killed");
+    ASSERT_TRUE(claimed.ok()) << claimed.status();
+    EXPECT_EQ(claimed->generation, generation);
+    EXPECT_EQ(claimed->submission, 2u);
+    EXPECT_EQ(claimed->job.embedding_ps().replicas(), 3);
+    EXPECT_EQ(Log().last_generation()->began(), generation == 2 ? BEGAN_RESUME : BEGAN_RESTART);
+    Commit(generation, 1);
+  }
+  EXPECT_EQ(Log().next_start(), "cut_0003_000001") << "not the cut of --from again";
+  request_.job.mutable_embedding_ps()->set_replicas(9);
+  EXPECT_EQ(Claim("x")->job.embedding_ps().replicas(), 3) << "nor another job";
+}
+
+TEST_F(SubmissionClaimTest, ALaunchersResumeIsTheNextSubmission) {
+  ASSERT_TRUE(Claim().ok());
+  EXPECT_EQ(Log().last_generation()->submission(), 1u);
+  ASSERT_TRUE(Claim("x").ok());
+  EXPECT_EQ(Log().last_generation()->submission(), 1u);
+  ASSERT_TRUE(Resume().ok());
+  EXPECT_EQ(Log().last_generation()->submission(), 2u);
+  ASSERT_TRUE(Claim("x").ok());
+  EXPECT_EQ(Log().last_generation()->submission(), 2u);
+}
+
+TEST_F(SubmissionClaimTest, ACoordinatorOfAnEarlierSubmissionClaimsNothing) {
+  request_.submission = 2;
+  ASSERT_TRUE(Claim().ok());
+  const size_t entries = Log().number();
+  request_.submission = 1;
+  const auto claimed = Claim("x");
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  EXPECT_TRUE(claimed->superseded);
+  EXPECT_EQ(claimed->run_id, 0xabcu);
+  EXPECT_EQ(Log().number(), entries);
+}
+
+TEST_F(SubmissionClaimTest, AnEndIsServedUntilALaterSubmissionComes) {
+  request_.submission = 1;
+  ASSERT_TRUE(Claim().ok());
+  RunLogEntry end;
+  end.mutable_end()->set_state(FAILED);
+  end.mutable_end()->set_submission(1);
+  ASSERT_TRUE(Log().Append(end).ok());
+  disk_.TakeOperations();
+  auto claimed = Claim("x");
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  ASSERT_NE(claimed->log.end(), nullptr);
+  EXPECT_FALSE(claimed->superseded);
+  EXPECT_THAT(disk_.TakeOperations(), testing::Contains("sync_folder /runs/a/log"))
+      << "whoever is told relies on it";
+  EXPECT_EQ(Log().entries().size(), 2u);
+  request_.submission = 2;
+  claimed = Claim("x");
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  EXPECT_EQ(claimed->log.end(), nullptr);
+  EXPECT_EQ(Log().last_generation()->began(), BEGAN_RESUME);
+}
+
+TEST_F(SubmissionClaimTest, AfterTheCutOfAStopTheEndIsAllThatFollows) {
+  for (const uint64_t submission : {0, 1}) {
+    disk_.Remove(kRun).IgnoreError();
+    ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
+    request_.submission = submission;
+    ASSERT_TRUE(Claim().ok());
+    Commit(ManifestOf(1, 1), CutEntry::STOP);
+    const auto claimed = Claim("the coordinator was killed");
+    ASSERT_TRUE(claimed.ok()) << claimed.status();
+    ASSERT_NE(Log().end(), nullptr);
+    EXPECT_EQ(Log().end()->state(), STOPPED);
+    EXPECT_EQ(Log().end()->submission(), 1u);
+    EXPECT_EQ(Log().last_generation()->generation(), 1u);
+    EXPECT_EQ(claimed->log.end()->ending().loss(), Ending::NOTHING);
+  }
+}
+
+TEST_F(SubmissionClaimTest, AResumeAfterTheCutOfAStopNeedsNoEndBefore) {
+  ASSERT_TRUE(Claim().ok());
+  Commit(ManifestOf(1, 1), CutEntry::STOP);
+  EXPECT_EQ(Resume()->generation, 2u);
+  EXPECT_EQ(Log().entries().size(), 3u);
+}
+
+TEST_F(SubmissionClaimTest, InPodsARunWithoutARestartLeftHasFailed) {
+  request_.submission = 1;
+  request_.job.set_max_restarts(0);
+  ASSERT_TRUE(Claim().ok());
+  const auto claimed = Claim("embedding_ps 1 was killed");
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  ASSERT_NE(claimed->log.end(), nullptr);
+  EXPECT_EQ(claimed->log.end()->state(), FAILED);
+  EXPECT_THAT(claimed->log.end()->ending().text(), HasSubstr("max_restarts"));
+  EXPECT_EQ(claimed->generation, 1u);
+}
+
+TEST_F(SubmissionClaimTest, AGenerationThatFollowsAMoveIsNoRestart) {
+  request_.job.set_max_restarts(0);
+  ASSERT_TRUE(Claim().ok());
+  Commit(ManifestOf(1, 1), CutEntry::MOVE);
+  ASSERT_TRUE(Claim().ok()) << "though the coordinator is gone that would say so";
+  EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
+  request_.ended.set_why(Ending::MOVED);
+  ASSERT_TRUE(Claim("embedding_ps 1 goes elsewhere").ok()) << "without a cut";
+  EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
+  EXPECT_EQ(RecentCauses(Log()), "");
+}
+
+}  // namespace
+}  // namespace satrap

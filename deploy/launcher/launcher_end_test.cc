@@ -1,0 +1,60 @@
+// Runs whose end is in their log, or is being written into it.
+
+#include <csignal>
+#include <string>
+
+#include "deploy/launcher/testing/launcher_test_fixture.h"
+#include "gmock/gmock.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class LauncherEndTest : public LauncherTest {
+ protected:
+  // Runs a training that may be restarted, until its coordinator dies after it has written `end`.
+  RunEnd RunUntil(const std::string& end) {
+    job_.set_max_restarts(5);
+    return Run([&] {
+      AppendGeneration(1);
+      AppendToLog(end);
+      kill(pids_["coordinator0"], SIGKILL);
+    });
+  }
+};
+
+TEST_F(LauncherEndTest, ARunWhoseLogSaysThatItHasFailedIsNotRestarted) {
+  const RunEnd end =
+      RunUntil("end { state: FAILED submission: 1 ending { text: 'a.rows is damaged' } }");
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_EQ(end.message, "a.rows is damaged");
+  EXPECT_THAT(messages_, SizeIs(0));
+}
+
+TEST_F(LauncherEndTest, NorIsOneWhoseLogSaysThatItWasStopped) {
+  const RunEnd end = RunUntil(
+      "end { state: STOPPED submission: 1 ending { why: ASKED loss: NOTHING text: 'stopped' } }");
+  EXPECT_EQ(end.kind, RunEnd::STOPPED);
+  EXPECT_THAT(messages_, SizeIs(0));
+  EXPECT_THAT(end.warnings, SizeIs(0)) << "nothing is lost";
+}
+
+// A role that has failed may exit before a full disk takes the end.
+TEST_F(LauncherEndTest, AnEndThatIsStillBeingWrittenIsWaitedForWhoeverExitsMeanwhile) {
+  job_.set_max_restarts(5);
+  AppendGeneration(1);
+  ScriptCoordinator("state: RUNNING generation: 1 writes_end: true");
+  SetStatus("state: FAILED generation: 1 ending { text: 'the data is wrong' }", "failed");
+  SetProgram("data_loader", "exit 75");
+  SetProgram("embedding_ps", "sleep 2; mv '" + dir_ + "/run/failed.textproto' '" + dir_ +
+                                 "/run/status.textproto'; exec sleep 60");
+  const RunEnd end = Run([] {});
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(end.message, HasSubstr("the data is wrong"));
+  EXPECT_THAT(messages_, SizeIs(0));
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,21 @@
+#include "deploy/launcher/process/submission_end.h"
+
+#include <algorithm>
+
+#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/run_log.h"
+#include "common/file/file_system.h"
+
+namespace satrap {
+
+absl::optional<SubmissionEnd> EndOfSubmission(const std::string& run_dir, uint64_t submission) {
+  const absl::StatusOr<RunLog> log = RunLog::Open(run_dir, DiskFileSystem());
+  if (!log.ok()) return absl::nullopt;
+  if (SubmissionOf(log->entries()) > submission) return SubmissionEnd();
+  const EndEntry* const end = EndOf(log->entries());
+  // The end of an earlier submission says nothing of this one, which may not have begun yet.
+  if (end == nullptr || std::max<uint64_t>(end->submission(), 1) < submission) return absl::nullopt;
+  return SubmissionEnd{*end};
+}
+
+}  // namespace satrap

@@ -1,0 +1,70 @@
+#include "deploy/story/pod_stop.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/run_log.h"
+#include "common/file/file_system.h"
+#include "common/role/coordinator_client.h"
+#include "common/rpc/grpc_channel.h"
+#include "common/thread/clock.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+namespace {
+
+constexpr int64_t kPeriodMs = 500;
+constexpr int64_t kAnswerMs = 2000;
+
+// Makes the wish unless the generation has it. Returns the generation that has it; 0: none.
+uint64_t AskOnce(rpc::Channel* channel, uint64_t asked_generation) {
+  const absl::StatusOr<StatusAnswer> status =
+      CoordinatorClient(channel, Envelope(), kAnswerMs).Status();
+  if (!status.ok()) return asked_generation;
+  const bool may_stop = status->state() == STARTING || status->state() == RUNNING;
+  if (!may_stop || status->generation() == asked_generation) return asked_generation;
+  WishRequest request;
+  request.set_run_id(status->run_id());
+  request.set_kind(WishRequest::STOP);
+  // It is refused while the run changes its size, and may be taken a moment later.
+  const auto wished = CoordinatorClient(channel, Envelope(), kAnswerMs).Wish(request);
+  return wished.ok() ? status->generation() : 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> StopFromPod(const std::string& run_dir, const std::string& coordinator,
+                                        int64_t limit_ms,
+                                        const std::function<int(int64_t timeout_ms)>& wait) {
+  const int64_t until_ms = MonotonicMs() + limit_ms;
+  uint64_t asked_generation = 0;
+  bool has_asked = false;
+  while (true) {
+    const absl::StatusOr<RunLog> log = RunLog::Open(run_dir, DiskFileSystem());
+    const EndEntry* const end = log.ok() ? EndOf(log->entries()) : nullptr;
+    if (end != nullptr) {
+      if (StateOf(*end) == STOPPED) {
+        return absl::StrCat(has_asked ? "the run has stopped: " : "the run had stopped already: ",
+                            end->ending().text());
+      }
+      return absl::FailedPreconditionError(
+          StateOf(*end) == FINISHED ? "the run has finished; there was nothing to stop"
+                                    : absl::StrCat("the run has failed: ", end->ending().text()));
+    }
+    // A new channel each time: one that has failed waits longer and longer before it tries again.
+    ASSIGN_OR_RETURN(const auto channel,
+                     rpc::GrpcChannel::Create(coordinator, rpc::EndpointOptions()));
+    asked_generation = AskOnce(channel.get(), asked_generation);
+    has_asked = has_asked || asked_generation != 0;
+    if (MonotonicMs() >= until_ms) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("the run has not stopped within ", limit_ms / 1000, " s",
+                       has_asked ? ", but was asked to" : ": its coordinator does not answer"));
+    }
+    if (wait(kPeriodMs) != 0) return absl::CancelledError("stopped by a signal");
+  }
+}
+
+}  // namespace satrap

@@ -1,0 +1,34 @@
+// What is made of a run once it has ended: its report, and one list of its bad records.
+//
+// Thread-safe: functions of their arguments and of the run's folder.
+
+#ifndef SATRAP_DEPLOY_STORY_RUN_RESULT_H_
+#define SATRAP_DEPLOY_STORY_RUN_RESULT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "deploy/report/run_report.h"
+#include "proto/control.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// The report of a run that has finished with `status`, with `of_data` as the last of its warnings.
+// What cannot be read is left out, and `problems` says so, a line each.
+RunReport ReportOf(const JobConfig& job, const StatusAnswer& status, double wall_seconds,
+                   const std::vector<std::string>& of_data, std::vector<std::string>* problems);
+
+// Writes the report into the run folder, as report.txt for people and report.json for programs.
+// Then writes the JSON also to the file `copy`, unless that is empty. Errors are those of
+// WriteFileAtomically.
+absl::Status WriteReport(const RunReport& report, const std::string& copy);
+
+// Merges the bad records that all generations and loaders reported into one list. If a generation
+// was cut short, leaves out the lines that no cut shows as consumed.
+absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_STORY_RUN_RESULT_H_

@@ -1,0 +1,168 @@
+#include "deploy/story/run_story.h"
+
+#include <cstdio>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/checkpoint/run_end.h"
+#include "common/role/coordinator_client.h"
+#include "common/role/ending.h"
+#include "common/rpc/grpc_channel.h"
+#include "common/thread/clock.h"
+#include "deploy/launcher/process/run_folder.h"
+#include "deploy/launcher/process/run_progress.h"
+#include "deploy/launcher/process/submission_end.h"
+#include "deploy/report/data_warnings.h"
+#include "deploy/report/progress_line.h"
+#include "deploy/report/run_report.h"
+#include "deploy/report/run_warnings.h"
+#include "deploy/story/run_result.h"
+
+namespace satrap {
+namespace {
+
+constexpr int64_t kPeriodMs = 500;
+constexpr int64_t kAnswerMs = 1000;
+constexpr int kSignalExit = 128;
+
+class Story {
+ public:
+  Story(const StoryOptions& options, const std::function<void(const std::string& text)>& print)
+      : options_(options),
+        print_(print),
+        start_ms_(MonotonicMs()),
+        progress_(-1, /*is_terminal=*/false, TerminalColumns, print) {}
+
+  int Tell() {
+    while (true) {
+      ShowStatus();
+      const absl::optional<SubmissionEnd> over =
+          EndOfSubmission(options_.run_dir, options_.submission);
+      if (over.has_value()) return Finish(*over);
+      const int signal = options_.wait(kPeriodMs);
+      if (signal != 0) return kSignalExit + signal;
+    }
+  }
+
+ private:
+  void ShowStatus() {
+    // A channel that has failed to connect waits longer and longer before it tries again, while the
+    // run's coordinators come and go.
+    if (channel_ == nullptr) {
+      auto channel = rpc::GrpcChannel::Create(options_.coordinator, rpc::EndpointOptions());
+      if (!channel.ok()) return;
+      channel_ = *std::move(channel);
+    }
+    absl::StatusOr<StatusAnswer> status =
+        CoordinatorClient(channel_.get(), Envelope(), kAnswerMs).Status();
+    if (!status.ok()) {
+      channel_.reset();
+      return;
+    }
+    status_ = *std::move(status);
+    progress_.Show(status_, MonotonicMs());
+    for (const Restart& restart : status_.restarts()) {
+      if (restart.generation() <= told_generation_) continue;
+      told_generation_ = restart.generation();
+      Print(absl::StrCat("generation ", restart.generation(), " goes on from step ",
+                         CountText(restart.from_step()), ": ", restart.cause()));
+    }
+    std::vector<std::string> warnings = of_data_.TakeNew(status_);
+    for (std::string& warning : WarningsOfProgress()) warnings.push_back(std::move(warning));
+    for (const std::string& warning : warnings) Print("warning: " + warning);
+  }
+
+  std::vector<std::string> WarningsOfProgress() {
+    if (!of_progress_.has_value()) {
+      const absl::StatusOr<RunProgress> progress = ReadRunProgress(options_.run_dir);
+      if (!progress.ok() || !progress->job.has_value()) return {};
+      of_progress_.emplace(*progress->job);
+    }
+    return of_progress_->New(status_.train());
+  }
+
+  int Finish(const SubmissionEnd& over) {
+    if (!over.end.has_value()) {
+      return Say("the run goes on as a later submission, which tells its own story", 0);
+    }
+    const absl::StatusOr<RunProgress> progress = ReadRunProgress(options_.run_dir);
+    if (!progress.ok() || !progress->job.has_value()) {
+      return Say(absl::StrCat("the run's log cannot be read: ",
+                              progress.ok() ? "it names no job" : progress.status().message()),
+                 kExitStartAgain);
+    }
+    if (StateOf(*over.end) == FAILED) return Fail(over.end->ending(), *progress);
+    JobConfig job = *progress->job;
+    job.set_run_dir(options_.run_dir);
+    const absl::Status merged = MergeBadRecords(job, options_.run_dir);
+    if (!merged.ok()) {
+      Print(absl::StrCat("warning: the bad records of all loaders are not in one file: ",
+                         merged.message()));
+    }
+    if (StateOf(*over.end) == STOPPED) return Say(over.end->ending().text(), 0);
+    return Report(job, *over.end, *progress);
+  }
+
+  int Fail(const Ending& ending, const RunProgress& progress) {
+    const std::string& text = ending.text();
+    const absl::Status written =
+        WriteFileAtomically(options_.run_dir + "/failure.txt", text + "\n");
+    LeaveEnding(options_.run_dir + kEndingOfRun, ending);
+    if (!options_.termination_log.empty()) {
+      // The kubelet made this file, and it must stay the same one.
+      std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(options_.termination_log.c_str(), "w"),
+                                                 fclose);
+      if (file != nullptr) fputs(text.c_str(), file.get());
+    }
+    if (!written.ok()) Print(absl::StrCat("warning: ", written.message()));
+    Print(absl::StrCat("the job failed: ", text));
+    return Say(ResumeText(options_.run_dir, progress, options_.run_dir), kExitFailed);
+  }
+
+  int Report(const JobConfig& job, const EndEntry& end, const RunProgress& progress) {
+    // What the coordinator said last may be from before the end. The loaders' counts are from it.
+    StatusAnswer status = status_;
+    *status.mutable_result() = end.result();
+    status.set_generation(progress.generation);
+    status.clear_restarts();
+    for (const Restart& restart : progress.restarts) *status.add_restarts() = restart;
+    std::vector<std::string> problems;
+    const double wall_seconds = static_cast<double>(MonotonicMs() - start_ms_) * 1e-3;
+    const RunReport report = ReportOf(job, status, wall_seconds, of_data_.All(job), &problems);
+    for (const std::string& problem : problems) Print("warning: " + problem);
+    fputs(ReportText(report).c_str(), stdout);
+    fflush(stdout);
+    const absl::Status written = WriteReport(report, /*copy=*/"");
+    return written.ok() ? 0 : Say(std::string(written.message()), kExitStartAgain);
+  }
+
+  void Print(const std::string& message) { print_(absl::StrCat("satrap: ", message, "\n")); }
+
+  int Say(const std::string& message, int code) {
+    Print(message);
+    return code;
+  }
+
+  const StoryOptions& options_;
+  const std::function<void(const std::string& text)>& print_;
+  const int64_t start_ms_;
+  ProgressLine progress_;
+  std::unique_ptr<rpc::GrpcChannel> channel_;
+  StatusAnswer status_;  // the last one
+  uint64_t told_generation_ = 0;
+  DataWarnings of_data_{/*since_begin=*/false};
+  absl::optional<ProgressWarnings> of_progress_;
+};
+
+}  // namespace
+
+int TellStory(const StoryOptions& options,
+              const std::function<void(const std::string& text)>& print) {
+  return Story(options, print).Tell();
+}
+
+}  // namespace satrap

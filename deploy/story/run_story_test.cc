@@ -1,0 +1,122 @@
+#include "deploy/story/run_story.h"
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/config/job_config.h"
+#include "common/config/validation_check.h"
+#include "common/role/ending.h"
+#include "deploy/cli/testing/fake_run.h"
+#include "gmock/gmock.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string ContentOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+class RunStoryTest : public FakeRunTest {
+ protected:
+  void SetUp() override {
+    FakeRunTest::SetUp();
+    JobConfig job = SmallJob();
+    ResolveJob(&job);
+    generation_ = absl::StrCat("generation { generation: 1 submission: 1 job { ",
+                               job.ShortDebugString(), " } }");
+    options_.run_dir = dir_;
+    options_.coordinator = absl::StrCat(
+        "unix:", std::filesystem::read_symlink(dir_ + "/sockets").string(), "/coordinator_0");
+    options_.wait = [this](int64_t) {
+      if (on_wait_) on_wait_();
+      return signal_;
+    };
+  }
+  // Returns the exit code. `said_` has what was said afterwards.
+  int Tell() {
+    return TellStory(options_, [this](const std::string& text) { said_ += text; });
+  }
+
+  std::string generation_;
+  StoryOptions options_;
+  std::function<void()> on_wait_;
+  int signal_ = 0;
+  std::string said_;
+};
+
+TEST_F(RunStoryTest, ARunThatFinishesIsReported) {
+  Append(generation_);
+  Script({R"(state: RUNNING generation: 1 train { phase: 'training' step: 40 }
+             restarts { generation: 2 cause: 'embedding_ps 0 was killed' from_step: 30
+                        began: BEGAN_RESTART })"});
+  on_wait_ = [this] {
+    Append("end { state: FINISHED submission: 1 result { steps: 77 samples: 7700 } }");
+  };
+  EXPECT_EQ(Tell(), 0);
+  EXPECT_THAT(said_, HasSubstr("generation 2 goes on from step 30: embedding_ps 0 was killed"));
+  EXPECT_THAT(ContentOf(dir_ + "/report.json"),
+              AllOf(HasSubstr("\"steps\":77"), HasSubstr("\"samples\":7700")));
+  EXPECT_THAT(ContentOf(dir_ + "/report.txt"), HasSubstr("77"));
+}
+
+TEST_F(RunStoryTest, ARunThatHasEndedIsReportedWithoutItsCoordinator) {
+  Append(generation_);
+  Append("end { state: FINISHED submission: 1 result { steps: 77 } }");
+  EndCoordinator();
+  EXPECT_EQ(Tell(), 0);
+  EXPECT_THAT(ContentOf(dir_ + "/report.json"), HasSubstr("\"steps\":77"));
+}
+
+TEST_F(RunStoryTest, ARunThatFailsExits1WithItsCause) {
+  options_.termination_log = dir_ + "/message";
+  Append(generation_);
+  Append(
+      "end { state: FAILED submission: 1 ending { why: MEMBER_FAILED text: 'the disk is full' } }");
+  EXPECT_EQ(Tell(), 1);
+  EXPECT_THAT(said_, HasSubstr("the job failed: the disk is full"));
+  EXPECT_EQ(ContentOf(dir_ + "/failure.txt"), "the disk is full\n");
+  EXPECT_EQ(ContentOf(dir_ + "/message"), "the disk is full");
+  const auto ending = ReadEnding(dir_ + "/ending.textproto");
+  ASSERT_TRUE(ending.has_value());
+  EXPECT_EQ(ending->why(), Ending::MEMBER_FAILED);
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/report.json"));
+}
+
+TEST_F(RunStoryTest, AStoppedRunHasNotFailed) {
+  Append(generation_);
+  Append("end { state: STOPPED submission: 1 ending { text: 'stopped on request' } }");
+  EXPECT_EQ(Tell(), 0);
+  EXPECT_THAT(said_, HasSubstr("stopped on request"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/failure.txt"));
+}
+
+TEST_F(RunStoryTest, ALaterSubmissionTellsItsOwnStory) {
+  Append(generation_);
+  Append("end { state: STOPPED submission: 1 }");
+  Append("generation { generation: 2 submission: 2 }");
+  EXPECT_EQ(Tell(), 0);
+  EXPECT_THAT(said_, HasSubstr("goes on as a later submission"));
+}
+
+TEST_F(RunStoryTest, ASignalEndsTheStoryAndNotTheRun) {
+  Append(generation_);
+  Script({"state: RUNNING generation: 1"});
+  signal_ = SIGTERM;
+  EXPECT_EQ(Tell(), 128 + SIGTERM);
+  EXPECT_TRUE(Wishes().empty());
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,43 @@
+#include "deploy/submit/cluster_flags.h"
+
+#include <utility>
+
+namespace satrap {
+Flag NamespaceFlag(std::string* to) {
+  return TextFlag("namespace", "N", "of the cluster (default: that of your context)", to);
+}
+
+std::vector<Flag> ClusterFlags::Table() { return {NamespaceFlag(&space)}; }
+
+std::vector<Flag> PlaceFlags::Table() {
+  return {
+      TextFlag("namespace", "N", "RUN is a run in that namespace of the cluster", &space),
+      // Kubernetes alone gives it, so the help does not list it.
+      TextFlag("coordinator", "HOST:PORT", "", &coordinator),
+  };
+}
+
+std::vector<Flag> ClusterLogFlags::Table() {
+  std::vector<Flag> flags = cluster.Table();
+  flags.push_back(SwitchFlag("follow", "go on showing what is added", &follow));
+  flags.push_back(SwitchFlag("previous", "of the container before this one", &previous));
+  return flags;
+}
+
+std::vector<Flag> DeleteFlags::Table() {
+  std::vector<Flag> flags = cluster.Table();
+  flags.push_back(SwitchFlag("now", "without a last cut, if the run goes on", &now));
+  return flags;
+}
+
+std::vector<Flag> StoryFlags::Table() {
+  return {
+      Required(TextFlag("run_dir", "DIR", "the run's folder", &run_dir)),
+      Required(TextFlag("coordinator", "HOST:PORT", "where the coordinator serves", &coordinator)),
+      NumberFlag("submission", "N", "which submission of the run to tell of (default: 1)",
+                 &submission, 1),
+      TextFlag("termination_log", "FILE", "gets why the run has failed", &termination_log),
+  };
+}
+
+}  // namespace satrap

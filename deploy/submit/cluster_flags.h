@@ -1,0 +1,55 @@
+// The flags of the commands for runs that are in a Kubernetes cluster, a struct for each.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_DEPLOY_SUBMIT_CLUSTER_FLAGS_H_
+#define SATRAP_DEPLOY_SUBMIT_CLUSTER_FLAGS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/flags/flags.h"
+
+namespace satrap {
+
+// --namespace, into `to`.
+Flag NamespaceFlag(std::string* to);
+
+struct ClusterFlags {
+  std::string space;  // the namespace; empty: that of the user's context
+  std::vector<Flag> Table();
+};
+
+// The flags of commands that take a folder of a run, or with a namespace a run in the cluster.
+struct PlaceFlags {
+  std::string space;        // empty: a folder
+  std::string coordinator;  // for a command in a pod of the run: where the coordinator serves
+  std::vector<Flag> Table();
+};
+
+struct ClusterLogFlags {
+  ClusterFlags cluster;
+  bool follow = false;
+  bool previous = false;
+  std::vector<Flag> Table();
+};
+
+struct DeleteFlags {
+  ClusterFlags cluster;
+  bool now = false;
+  std::vector<Flag> Table();
+};
+
+// The flags of `story`, which Kubernetes starts.
+struct StoryFlags {
+  std::string run_dir;
+  std::string coordinator;
+  uint64_t submission = 1;
+  std::string termination_log;
+  std::vector<Flag> Table();
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_SUBMIT_CLUSTER_FLAGS_H_

@@ -1,0 +1,267 @@
+#include "deploy/submit/kubectl.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/json/json.h"
+#include "common/thread/clock.h"
+
+extern char** environ;
+
+namespace satrap {
+namespace {
+
+constexpr int64_t kLimitMs = 60000;
+// For one request to the server, of which a call may make several.
+constexpr char kRequestTimeout[] = "--request-timeout=20s";
+// How much of what it says is shown.
+constexpr size_t kMostLines = 8;
+
+// An end of a pipe, closed with the object.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    Close();
+    fd_ = std::exchange(other.fd_, -1);
+    return *this;
+  }
+  ~Descriptor() { Close(); }
+  int fd() const { return fd_; }
+  void Close() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+struct Pipe {
+  Descriptor from;  // to read
+  Descriptor to;    // to write
+};
+
+Pipe MakePipe() {
+  int ends[2];
+  CHECK(pipe2(ends, O_CLOEXEC) == 0) << std::strerror(errno);
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+sigset_t SignalsOfStream() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&signals, signal);
+  return signals;
+}
+
+// Starts `command` with these descriptors as 0, 1 and 2; -1: this process's own. `in_group`: as a
+// process group of its own, which Ctrl-C does not reach. Returns 0 or an errno.
+int Spawn(const std::vector<std::string>& command, const int (&descriptors)[3], bool in_group,
+          pid_t* pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  for (int i = 0; i < 3; ++i) {
+    if (descriptors[i] >= 0) posix_spawn_file_actions_adddup2(&actions, descriptors[i], i);
+  }
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  int16_t options = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+  if (in_group) options |= POSIX_SPAWN_SETPGROUP;
+  posix_spawnattr_setflags(&attributes, options);
+  sigset_t set;
+  sigemptyset(&set);
+  posix_spawnattr_setsigmask(&attributes, &set);
+  // This program ignores them (IgnoreSignalsOfWrites).
+  sigaddset(&set, SIGPIPE);
+  sigaddset(&set, SIGXFSZ);
+  posix_spawnattr_setsigdefault(&attributes, &set);
+  std::vector<char*> argv;
+  for (const std::string& arg : command) argv.push_back(const_cast<char*>(arg.c_str()));
+  argv.push_back(nullptr);
+  const int error = posix_spawnp(pid, argv[0], &actions, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  return error;
+}
+
+// Whether the line is a record of kubectl's own log, "E1127 04:10:36.010199 ...", and no message.
+bool IsLogLine(absl::string_view line) {
+  return line.size() > 5 && absl::ascii_isupper(line[0]) && line[5] == ' ' &&
+         std::all_of(line.begin() + 1, line.begin() + 5, absl::ascii_isdigit);
+}
+
+// What it says of a failure: the last lines of `errors`.
+std::string SaidIn(const std::string& errors) {
+  std::vector<absl::string_view> lines;
+  for (const absl::string_view line : absl::StrSplit(errors, '\n')) {
+    if (!absl::StripAsciiWhitespace(line).empty() && !IsLogLine(line)) {
+      lines.push_back(absl::StripTrailingAsciiWhitespace(line));
+    }
+  }
+  if (lines.size() > kMostLines) lines.erase(lines.begin(), lines.end() - kMostLines);
+  return absl::StrJoin(lines, "\n");
+}
+
+// Writes `input` to the child and reads what it prints, until it has closed both or the time is
+// over. Returns whether it has closed them.
+bool Exchange(absl::string_view input, Pipe* in, Pipe* out, Pipe* err, std::string* printed,
+              std::string* errors) {
+  const int64_t until_ms = MonotonicMs() + kLimitMs;
+  fcntl(in->to.fd(), F_SETFL, O_NONBLOCK);
+  if (input.empty()) in->to.Close();
+  while (out->from.fd() >= 0 || err->from.fd() >= 0) {
+    const int64_t left_ms = until_ms - MonotonicMs();
+    if (left_ms <= 0) return false;
+    // A descriptor of -1 is passed over.
+    pollfd waited[] = {
+        {in->to.fd(), POLLOUT, 0}, {out->from.fd(), POLLIN, 0}, {err->from.fd(), POLLIN, 0}};
+    if (poll(waited, 3, static_cast<int>(left_ms)) <= 0) continue;
+    if (waited[0].revents != 0) {
+      const ssize_t written = write(in->to.fd(), input.data(), input.size());
+      if (written > 0) input.remove_prefix(static_cast<size_t>(written));
+      // A child that reads no more has decided without the rest.
+      if (input.empty() || (written < 0 && errno != EAGAIN && errno != EINTR)) in->to.Close();
+    }
+    const std::pair<Descriptor*, std::string*> read_from[] = {{&out->from, printed},
+                                                              {&err->from, errors}};
+    for (int i = 0; i < 2; ++i) {
+      if (waited[i + 1].revents == 0) continue;
+      char buffer[16384];
+      const ssize_t got = read(read_from[i].first->fd(), buffer, sizeof(buffer));
+      if (got > 0) {
+        read_from[i].second->append(buffer, static_cast<size_t>(got));
+      } else if (got == 0 || errno != EINTR) {
+        read_from[i].first->Close();
+      }
+    }
+  }
+  return true;
+}
+
+int Reap(pid_t pid) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+}  // namespace
+
+std::vector<std::string> Kubectl::CommandOf(std::vector<std::string> args) const {
+  std::vector<std::string> command = {program_};
+  if (!space_.empty()) command.push_back(absl::StrCat("--namespace=", space_));
+  for (std::string& arg : args) command.push_back(std::move(arg));
+  return command;
+}
+
+absl::Status Kubectl::NotStarted(int error) const {
+  if (error != ENOENT) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot start ", program_, ": ", std::strerror(error)));
+  }
+  return absl::NotFoundError(
+      absl::StrCat("there is no ", program_,
+                   " on the PATH: install it, and check by `kubectl get pods` that it reaches the "
+                   "cluster"));
+}
+
+absl::StatusOr<std::string> Kubectl::Run(std::vector<std::string> args, absl::string_view input) {
+  const std::string what = absl::StrCat("kubectl ", args[0]);
+  // Before the command, because what follows `--` is for a program in a pod.
+  args.insert(args.begin(), kRequestTimeout);
+  Pipe in = MakePipe();
+  Pipe out = MakePipe();
+  Pipe err = MakePipe();
+  pid_t pid = 0;
+  const int descriptors[3] = {in.from.fd(), out.to.fd(), err.to.fd()};
+  const int error = Spawn(CommandOf(std::move(args)), descriptors, /*in_group=*/false, &pid);
+  if (error != 0) return NotStarted(error);
+  in.from.Close();
+  out.to.Close();
+  err.to.Close();
+  std::string printed;
+  std::string errors;
+  if (!Exchange(input, &in, &out, &err, &printed, &errors)) {
+    kill(pid, SIGKILL);
+    Reap(pid);
+    return absl::DeadlineExceededError(
+        absl::StrCat(what, " has not ended within ", kLimitMs / 1000, " s: ", SaidIn(errors)));
+  }
+  const int status = Reap(pid);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return printed;
+  const std::string said = SaidIn(errors);
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, " has failed: ", said.empty() ? "it says nothing" : said));
+}
+
+absl::Status Kubectl::Ask(std::vector<std::string> args, google::protobuf::Message* answer,
+                          absl::string_view input) {
+  const std::string what = absl::StrCat("kubectl ", args[0]);
+  args.emplace_back("--output=json");
+  ASSIGN_OR_RETURN(const std::string printed, Run(std::move(args), input));
+  answer->Clear();
+  if (absl::StripAsciiWhitespace(printed).empty()) return absl::OkStatus();
+  const absl::Status status = ParseJson(printed, answer);
+  if (status.ok()) return status;
+  return absl::InternalError(
+      absl::StrCat("what ", what, " prints is not understood: ", status.message()));
+}
+
+absl::StatusOr<int> Kubectl::Stream(std::vector<std::string> args) {
+  pid_t pid = 0;
+  const int error = Spawn(CommandOf(std::move(args)), {-1, -1, -1}, /*in_group=*/true, &pid);
+  if (error != 0) return NotStarted(error);
+  const sigset_t signals = SignalsOfStream();
+  while (true) {
+    int status;
+    if (waitpid(pid, &status, WNOHANG) == pid) return 0;
+    const int signal = sigwaitinfo(&signals, nullptr);
+    if (signal != SIGINT && signal != SIGTERM) continue;
+    kill(pid, SIGTERM);
+    Reap(pid);
+    return signal;
+  }
+}
+
+absl::Status Kubectl::Become(std::vector<std::string> args) {
+  const std::vector<std::string> command = CommandOf(std::move(args));
+  std::vector<char*> argv;
+  for (const std::string& arg : command) argv.push_back(const_cast<char*>(arg.c_str()));
+  argv.push_back(nullptr);
+  signal(SIGPIPE, SIG_DFL);
+  signal(SIGXFSZ, SIG_DFL);
+  execvp(argv[0], argv.data());
+  return NotStarted(errno);
+}
+
+void BlockSignalsOfStream() {
+  const sigset_t signals = SignalsOfStream();
+  CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
+}
+
+int WaitForSignal(int64_t timeout_ms) {
+  sigset_t signals = SignalsOfStream();
+  sigdelset(&signals, SIGCHLD);
+  const timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
+  return std::max(sigtimedwait(&signals, nullptr, &timeout), 0);
+}
+
+}  // namespace satrap

@@ -1,0 +1,92 @@
+// Brings a run into a Kubernetes cluster by kubectl, whole or not at all.
+//
+// Objects are made by `kubectl create`, and never by `apply`, which takes an object that is being
+// deleted for one that is there. Job RUN-members is made first, because it owns all but Job RUN,
+// and only the cluster knows its uid. Job RUN is made last: the command whose `create` of it
+// succeeds is the one that has submitted the run. A submission that was broken off is completed by
+// another one of the same job; its objects are known by their identity (manifests.h).
+//
+// Not thread-safe.
+
+#ifndef SATRAP_DEPLOY_SUBMIT_SUBMISSION_H_
+#define SATRAP_DEPLOY_SUBMIT_SUBMISSION_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "deploy/submit/kubectl.h"
+#include "deploy/submit/manifests.h"
+#include "proto/kubectl.pb.h"
+
+namespace satrap {
+
+// Checks what can be checked without a cluster: names, the image, and that the job is not too large
+// for a ConfigMap. INVALID_ARGUMENT says what is wrong with which, and what is expected.
+absl::Status CheckRun(const RunInCluster& run);
+
+// A part of a pod, as YAML or JSON, as the same part of what has pods of that kind.
+// INVALID_ARGUMENT if the text holds several documents; `file` names it in the error.
+absl::StatusOr<std::string> PatchOfTemplate(const std::string& pod_patch, const std::string& file);
+
+// The text of MembersJob and OwnedManifests without owners, each with the patch merged in that has
+// pods. Only a patch needs kubectl, but no cluster. Errors as Kubectl::Run.
+absl::StatusOr<std::string> PatchedManifests(RunInCluster run, const std::string& template_patch,
+                                             Kubectl* kubectl);
+
+class Submission {
+ public:
+  // Prints a line for people.
+  using Say = std::function<void(const std::string& line)>;
+  // Waits that long, and returns a signal that asks for the end, or 0 (WaitForSignal).
+  using Wait = std::function<int(int64_t timeout_ms)>;
+
+  // `run` has no identity and no owner yet. `template_patch`: of PatchOfTemplate; empty: none.
+  // `kubectl` is not owned. REQUIRES: CheckRun
+  Submission(RunInCluster run, std::string template_patch, Kubectl* kubectl, Say say, Wait wait);
+
+  // Checks that the cluster has the claims and secrets that the job names, and that all pods can
+  // use the claims. NOT_FOUND, FAILED_PRECONDITION, or as Kubectl::Run.
+  absl::Status CheckCluster();
+
+  // Makes the objects, those that are missing if an earlier command was broken off. ALREADY_EXISTS:
+  // there is a run of that name, and nothing has changed. FAILED_PRECONDITION: objects of another
+  // submission are there, or are still being deleted; or kubectl fails, and what was made is
+  // removed again. REQUIRES: called once
+  absl::Status Create();
+
+  // Waits until the coordinator serves, and says what Kubernetes waits for. FAILED_PRECONDITION: a
+  // pod can never work; DEADLINE_EXCEEDED: kubernetes.start_seconds are over; CANCELLED: a signal.
+  // REQUIRES: Create
+  absl::Status AwaitCoordinator();
+
+  // Removes all objects of the run, without waiting for that.
+  absl::Status Remove();
+
+  // As it was created.
+  const RunInCluster& run() const { return run_; }
+
+ private:
+  absl::StatusOr<KubectlList> Objects();
+  absl::Status CheckFree(const KubectlList& objects) const;
+  bool IsOurs(const KubectlObject& object, const std::string& kind) const;
+  // Makes the object, or finds that it was made meanwhile by a command that submits the same.
+  // Returns its uid; "" if it was there.
+  absl::StatusOr<std::string> Make(const Manifest& manifest);
+  absl::Status CreateAll(const KubectlList& objects);
+  absl::Status TellNotes(const KubectlList& pods);
+
+  RunInCluster run_;
+  const std::string template_patch_;
+  Kubectl* const kubectl_;
+  const Say say_;
+  const Wait wait_;
+  std::vector<std::string> told_;  // notes
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_SUBMIT_SUBMISSION_H_

@@ -1,0 +1,177 @@
+// Faults of the run's end, of its submissions, and of processes that go elsewhere.
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "common/base/check.h"
+#include "common/checkpoint/checked_text.h"
+#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/run_log.h"
+#include "common/config/text_format.h"
+#include "common/file/testing/forwarding_file_system.h"
+#include "common/rpc/header.h"
+#include "proto/control.pb.h"
+#include "proto/run_log.pb.h"
+#include "tests/simulation/plants/sim_plants_messages.h"
+
+namespace satrap::simulation {
+namespace {
+
+constexpr uint64_t kWriter = 78;  // names drafts
+
+// Claims a generation of the log's submission, as a coordinator that knows of no end.
+void BeginAgain(RunLog* log) {
+  const GenerationEntry& newest = *log->last_generation();
+  RunLogEntry entry;
+  GenerationEntry* next = entry.mutable_generation();
+  *next = newest;
+  next->set_generation(newest.generation() + 1);
+  next->set_cut(log->next_start());
+  next->set_began(BEGAN_RESTART);
+  log->Append(entry).IgnoreError();
+}
+
+void IgnoreEnd(const std::string& run_dir, FileSystem* disk) {
+  auto log = RunLog::Open(run_dir, disk, kWriter);
+  if (log.ok() && log->end() != nullptr && !HasFinished(log->entries())) BeginAgain(&*log);
+}
+
+void IgnoreCutOfStop(const std::string& run_dir, FileSystem* disk) {
+  auto log = RunLog::Open(run_dir, disk, kWriter);
+  if (log.ok() && LeftFor(log->entries(), CutEntry::STOP) != nullptr) BeginAgain(&*log);
+}
+
+void ResumeOnceMore(const RunLog& log, bool, ClaimRequest* request) {
+  const uint64_t newest = SubmissionOf(log.entries());
+  if (newest > 1 && request->submission == newest) ++request->submission;
+}
+
+void TakeRunBack(const RunLog& log, bool is_stale, ClaimRequest* request) {
+  if (is_stale) request->submission = SubmissionOf(log.entries());
+}
+
+void CallMoveRestart(const RunLog&, bool, ClaimRequest* request) {
+  if (request->ended.why() == Ending::MOVED) request->ended.clear_why();
+}
+
+// Tells members that the run has stopped as soon as rank 0 commits the cut with which it leaves.
+class EarlyEnds final : public PlantedHandler {
+ public:
+  using PlantedHandler::PlantedHandler;
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    if (method == kCommitCut) leaves_ |= HeaderOf<CommitCutRequest>(request).leave();
+    if (!(method == kHeartbeat) || !leaves_) {
+      return Pass(method, std::move(request), std::move(respond));
+    }
+    Pass(method, std::move(request),
+         [respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
+           if (answer.ok()) {
+             EditHeader<HeartbeatAnswer>(&*answer, [](HeartbeatAnswer* told) {
+               if (told->state() == RUNNING) told->set_state(STOPPED);
+             });
+           }
+           respond(std::move(answer));
+         });
+  }
+
+ private:
+  bool leaves_ = false;
+};
+
+// Takes the wish of a member that goes elsewhere for a wish to stop.
+class MovesThatStop final : public PlantedHandler {
+ public:
+  using PlantedHandler::PlantedHandler;
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    if (method == kHeartbeat && HeaderOf<HeartbeatRequest>(request).leaving()) {
+      WishRequest stop;
+      stop.set_kind(WishRequest::STOP);
+      Pass(kWish, rpc::MessageOf(stop), [](const auto&) {});
+      EditHeader<HeartbeatRequest>(&request, [](HeartbeatRequest* beat) { beat->clear_leaving(); });
+    }
+    Pass(method, std::move(request), std::move(respond));
+  }
+};
+
+// Obeys whoever says that the process of a role and index leaves, of whatever generation.
+class MovesOfAnybody final : public PlantedHandler {
+ public:
+  using PlantedHandler::PlantedHandler;
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    if (method == kRegister) {
+      const auto registration = HeaderOf<RegisterRequest>(request);
+      members_[{registration.member().role(), registration.member().index()}] =
+          registration.incarnation();
+    } else if (method == kHeartbeat) {
+      EditHeader<HeartbeatRequest>(&request, [this](HeartbeatRequest* beat) {
+        const auto member = members_.find({beat->role(), beat->index()});
+        if (!beat->leaving() || member == members_.end()) return;
+        *beat->mutable_envelope() = *site_.envelope;
+        beat->set_incarnation(member->second);
+      });
+    }
+    Pass(method, std::move(request), std::move(respond));
+  }
+
+ private:
+  std::map<std::pair<Role, uint32_t>, uint64_t> members_;  // incarnations
+};
+
+// Does not write what a cut was left for.
+class ForgottenReasons final : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
+    auto file = disk()->Create(path);
+    if (!file.ok() || !absl::StrContains(path, "/log/")) return file;
+    return std::make_unique<Draft>(*std::move(file));
+  }
+
+ private:
+  class Draft final : public ForwardingFile {
+   public:
+    using ForwardingFile::ForwardingFile;
+    absl::Status Append(absl::string_view text) override {
+      RunLogEntry entry;
+      CHECK_OK(ParseText(text.substr(0, text.rfind("# crc32c")), "an entry", &entry));
+      if (!entry.has_cut()) return ForwardingFile::Append(text);
+      entry.mutable_cut()->clear_left_for();
+      return ForwardingFile::Append(CheckedText(entry));
+    }
+  };
+};
+
+std::unique_ptr<FileSystem> WithForgottenReasons(const Site& site,
+                                                 std::unique_ptr<FileSystem> disk) {
+  if (site.role != COORDINATOR) return disk;
+  return std::make_unique<ForgottenReasons>(std::move(disk));
+}
+
+}  // namespace
+
+std::vector<Fault> EndFaults() {
+  std::vector<Fault> faults = {
+      {.says = "the end of a run that has failed or was stopped is not obeyed",
+       .before_claim = IgnoreEnd},
+      {.says = "members are told that the run has stopped before its log says so",
+       .before_coordinator = Before<EarlyEnds>()},
+      {.says = "a stop is lost if the coordinator dies after its cut",
+       .before_claim = IgnoreCutOfStop},
+      {.says = "a resume counts each time that its coordinator is started",
+       .claim = ResumeOnceMore},
+      {.says = "a coordinator of an earlier submission takes the run back", .claim = TakeRunBack},
+      {.says = "a process that goes elsewhere stops the run",
+       .before_coordinator = Before<MovesThatStop>()},
+      {.says = "a process that went elsewhere ends the next generation, too",
+       .before_coordinator = Before<MovesOfAnybody>()},
+      {.says = "a generation that follows a move counts as a restart",
+       .disk = WithForgottenReasons,
+       .claim = CallMoveRestart},
+  };
+  for (Fault& fault : faults) fault.with_deaths = true;
+  return faults;
+}
+
+}  // namespace satrap::simulation
