@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "common/checkpoint/job_of_run.h"
+#include "common/checkpoint/entries/job_of_run.h"
 
 namespace satrap {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "common/checkpoint/checked_text.h"
 #include "common/checkpoint/cut_identity.h"
-#include "common/checkpoint/job_of_run.h"
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/job_of_run.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/checkpoint/run_log.h"
 #include "common/file/testing/memory_file_system.h"
 #include "gmock/gmock.h"

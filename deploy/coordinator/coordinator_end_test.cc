@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "deploy/coordinator/coordinator_fixture.h"
 #include "gmock/gmock.h"
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
@@ -15,7 +15,7 @@
 #include "common/rpc/timeouts.h"
 #include "deploy/coordinator/claim/start_position.h"
 #include "deploy/coordinator/coordinator_rep.h"
-#include "deploy/coordinator/lost_work.h"
+#include "deploy/coordinator/ending/lost_work.h"
 
 namespace satrap {
 namespace {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_name.h"
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/role/ending.h"
 
 namespace satrap {

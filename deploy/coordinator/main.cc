@@ -41,7 +41,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_identity.h"
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/checkpoint/run_log.h"
 #include "common/checkpoint/storage_check.h"
 #include "common/file/file_system.h"

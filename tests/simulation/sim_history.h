@@ -47,8 +47,8 @@
 #include "common/checkpoint/run_log.h"
 #include "proto/position.pb.h"
 #include "proto/run_log.pb.h"
+#include "tests/simulation/lives/sim_ends.h"
 #include "tests/simulation/sim_checks.h"
-#include "tests/simulation/sim_ends.h"
 #include "tests/simulation/sim_trainer.h"
 
 namespace satrap::simulation {

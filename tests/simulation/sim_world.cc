@@ -9,6 +9,8 @@
 #include "common/base/check.h"
 #include "common/checkpoint/run_log.h"
 #include "deploy/coordinator/claim/generation_claim.h"
+#include "tests/simulation/lives/sim_rival.h"
+#include "tests/simulation/lives/sim_submissions.h"
 #include "tests/simulation/machine/sim_disk.h"
 #include "tests/simulation/sim_crew.h"
 #include "tests/simulation/sim_cut_reader.h"
@@ -17,8 +19,6 @@
 #include "tests/simulation/sim_job.h"
 #include "tests/simulation/sim_life.h"
 #include "tests/simulation/sim_pinning_reader.h"
-#include "tests/simulation/sim_rival.h"
-#include "tests/simulation/sim_submissions.h"
 
 namespace satrap::simulation {
 namespace {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/old_phrases.h"
+#include "common/checkpoint/entries/old_phrases.h"
 #include "common/file/file_system.h"
 #include "common/role/ending.h"
 #include "common/role/role_flags.h"

@@ -3,10 +3,11 @@
 // that the generation begins from, and appends a GENERATION entry. If several coordinators claim at
 // the same time, only one of them gets the generation.
 //
-// A coordinator of a pod belongs to a submission (common/checkpoint/run_end.h), and compares its
-// number with the newest in the log. If its own is less, it claims nothing, ever. If they are
-// equal, it goes on with the log's job, or tells the submission's end. If its own is greater, it
-// claims what it asks for. So a resume counts once, however often its coordinator is started.
+// A coordinator of a pod belongs to a submission (common/checkpoint/entries/run_end.h), and
+// compares its number with the newest in the log. If its own is less, it claims nothing, ever. If
+// they are equal, it goes on with the log's job, or tells the submission's end. If its own is
+// greater, it claims what it asks for. So a resume counts once, however often its coordinator is
+// started.
 //
 // Blocking. Not thread-safe.
 

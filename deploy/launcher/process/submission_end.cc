@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/checkpoint/run_log.h"
 #include "common/file/file_system.h"
 

@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "common/base/check.h"
 #include "common/checkpoint/checked_text.h"
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/checkpoint/run_log.h"
 #include "common/config/text_format.h"
 #include "common/file/testing/forwarding_file_system.h"

@@ -4,8 +4,8 @@
 //
 // Thread-safe: the functions depend only on their arguments.
 
-#ifndef SATRAP_COMMON_CHECKPOINT_OLD_PHRASES_H_
-#define SATRAP_COMMON_CHECKPOINT_OLD_PHRASES_H_
+#ifndef SATRAP_COMMON_CHECKPOINT_ENTRIES_OLD_PHRASES_H_
+#define SATRAP_COMMON_CHECKPOINT_ENTRIES_OLD_PHRASES_H_
 
 #include "absl/strings/string_view.h"
 #include "proto/run_log.pb.h"
@@ -22,4 +22,4 @@ Ending::Advice AdviceOfOldFailure(absl::string_view failure);
 
 }  // namespace satrap
 
-#endif  // SATRAP_COMMON_CHECKPOINT_OLD_PHRASES_H_
+#endif  // SATRAP_COMMON_CHECKPOINT_ENTRIES_OLD_PHRASES_H_

@@ -1,4 +1,4 @@
-#include "tests/simulation/sim_deaths.h"
+#include "tests/simulation/lives/sim_deaths.h"
 
 #include <algorithm>
 #include <iterator>

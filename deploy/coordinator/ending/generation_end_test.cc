@@ -1,4 +1,4 @@
-#include "deploy/coordinator/generation_end.h"
+#include "deploy/coordinator/ending/generation_end.h"
 
 #include <string>
 #include <utility>

@@ -3,8 +3,8 @@
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
-#ifndef SATRAP_TESTS_SIMULATION_SIM_RIVAL_H_
-#define SATRAP_TESTS_SIMULATION_SIM_RIVAL_H_
+#ifndef SATRAP_TESTS_SIMULATION_LIVES_SIM_RIVAL_H_
+#define SATRAP_TESTS_SIMULATION_LIVES_SIM_RIVAL_H_
 
 #include <cstdint>
 #include <functional>
@@ -39,4 +39,4 @@ Claimer ClaimAgainst(Claimer rival, int64_t at, Claimer first, const ClaimReques
 
 }  // namespace satrap::simulation
 
-#endif  // SATRAP_TESTS_SIMULATION_SIM_RIVAL_H_
+#endif  // SATRAP_TESTS_SIMULATION_LIVES_SIM_RIVAL_H_

@@ -1,4 +1,4 @@
-#include "deploy/coordinator/lost_work.h"
+#include "deploy/coordinator/ending/lost_work.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "common/checkpoint/old_phrases.h"
+#include "common/checkpoint/entries/old_phrases.h"
 
 #include <string>
 

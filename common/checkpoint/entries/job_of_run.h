@@ -6,8 +6,8 @@
 // Functions that take the entries of a run's log (RunLog::entries) return pointers into them.
 // Thread-safe: the functions depend only on their arguments.
 
-#ifndef SATRAP_COMMON_CHECKPOINT_JOB_OF_RUN_H_
-#define SATRAP_COMMON_CHECKPOINT_JOB_OF_RUN_H_
+#ifndef SATRAP_COMMON_CHECKPOINT_ENTRIES_JOB_OF_RUN_H_
+#define SATRAP_COMMON_CHECKPOINT_ENTRIES_JOB_OF_RUN_H_
 
 #include <vector>
 
@@ -35,4 +35,4 @@ const JobConfig* JobToGoBackTo(const std::vector<RunLogEntry>& entries, const Jo
 
 }  // namespace satrap
 
-#endif  // SATRAP_COMMON_CHECKPOINT_JOB_OF_RUN_H_
+#endif  // SATRAP_COMMON_CHECKPOINT_ENTRIES_JOB_OF_RUN_H_

@@ -1,9 +1,9 @@
-#include "common/checkpoint/old_phrases.h"
+#include "common/checkpoint/entries/old_phrases.h"
 
 #include <string>
 #include <utility>
 
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/checkpoint/run_log.h"
 #include "gtest/gtest.h"
 

@@ -3,8 +3,8 @@
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
-#ifndef SATRAP_TESTS_SIMULATION_SIM_SUBMISSIONS_H_
-#define SATRAP_TESTS_SIMULATION_SIM_SUBMISSIONS_H_
+#ifndef SATRAP_TESTS_SIMULATION_LIVES_SIM_SUBMISSIONS_H_
+#define SATRAP_TESTS_SIMULATION_LIVES_SIM_SUBMISSIONS_H_
 
 #include <cstdint>
 #include <functional>
@@ -14,9 +14,9 @@
 #include "common/file/file_system.h"
 #include "deploy/coordinator/claim/generation_claim.h"
 #include "proto/run_log.pb.h"
+#include "tests/simulation/lives/sim_deaths.h"
+#include "tests/simulation/lives/sim_ends.h"
 #include "tests/simulation/plants/sim_fault.h"
-#include "tests/simulation/sim_deaths.h"
-#include "tests/simulation/sim_ends.h"
 
 namespace satrap::simulation {
 
@@ -50,4 +50,4 @@ class SimSubmissions {
 
 }  // namespace satrap::simulation
 
-#endif  // SATRAP_TESTS_SIMULATION_SIM_SUBMISSIONS_H_
+#endif  // SATRAP_TESTS_SIMULATION_LIVES_SIM_SUBMISSIONS_H_

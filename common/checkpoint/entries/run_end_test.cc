@@ -1,4 +1,4 @@
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 
 #include <string>
 #include <vector>

@@ -17,15 +17,15 @@
 //
 // Not thread-safe: the lock of the coordinator's engine guards it.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_GENERATION_END_H_
-#define SATRAP_DEPLOY_COORDINATOR_GENERATION_END_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_ENDING_GENERATION_END_H_
+#define SATRAP_DEPLOY_COORDINATOR_ENDING_GENERATION_END_H_
 
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
-#include "deploy/coordinator/job_trial.h"
+#include "deploy/coordinator/ending/job_trial.h"
 #include "proto/control.pb.h"
 
 namespace satrap {
@@ -150,4 +150,4 @@ class GenerationEnd {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_GENERATION_END_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_ENDING_GENERATION_END_H_

@@ -1,4 +1,4 @@
-#include "tests/simulation/sim_submissions.h"
+#include "tests/simulation/lives/sim_submissions.h"
 
 #include <utility>
 

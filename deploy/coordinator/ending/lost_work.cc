@@ -1,11 +1,11 @@
-#include "deploy/coordinator/lost_work.h"
+#include "deploy/coordinator/ending/lost_work.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/count_text.h"
-#include "common/checkpoint/job_of_run.h"
+#include "common/checkpoint/entries/job_of_run.h"
 
 namespace satrap {
 namespace {

@@ -1,8 +1,8 @@
-// Whether a generation's job is on trial (common/checkpoint/job_of_run.h), and so what the
+// Whether a generation's job is on trial (common/checkpoint/entries/job_of_run.h), and so what the
 // coordinator must write into the log about the job.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_JOB_TRIAL_H_
-#define SATRAP_DEPLOY_COORDINATOR_JOB_TRIAL_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_ENDING_JOB_TRIAL_H_
+#define SATRAP_DEPLOY_COORDINATOR_ENDING_JOB_TRIAL_H_
 
 #include <string>
 
@@ -38,4 +38,4 @@ JobTrial TrialOf(const RunLog& log, const JobConfig& job);
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_JOB_TRIAL_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_ENDING_JOB_TRIAL_H_

@@ -1,4 +1,4 @@
-#include "tests/simulation/sim_rival.h"
+#include "tests/simulation/lives/sim_rival.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/file/testing/forwarding_file_system.h"

@@ -1,4 +1,4 @@
-#include "tests/simulation/sim_ends.h"
+#include "tests/simulation/lives/sim_ends.h"
 
 #include <string>
 #include <vector>

@@ -7,8 +7,8 @@
 // Functions that take the entries of a run's log (RunLog::entries) return pointers into them.
 // Thread-safe: functions of their arguments.
 
-#ifndef SATRAP_COMMON_CHECKPOINT_RUN_END_H_
-#define SATRAP_COMMON_CHECKPOINT_RUN_END_H_
+#ifndef SATRAP_COMMON_CHECKPOINT_ENTRIES_RUN_END_H_
+#define SATRAP_COMMON_CHECKPOINT_ENTRIES_RUN_END_H_
 
 #include <cstdint>
 #include <string>
@@ -42,4 +42,4 @@ std::string CauseText(const GenerationEntry& entry);
 
 }  // namespace satrap
 
-#endif  // SATRAP_COMMON_CHECKPOINT_RUN_END_H_
+#endif  // SATRAP_COMMON_CHECKPOINT_ENTRIES_RUN_END_H_

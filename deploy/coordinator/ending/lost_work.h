@@ -2,8 +2,8 @@
 //
 // Thread-safe: the functions depend only on their arguments.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_LOST_WORK_H_
-#define SATRAP_DEPLOY_COORDINATOR_LOST_WORK_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_ENDING_LOST_WORK_H_
+#define SATRAP_DEPLOY_COORDINATOR_ENDING_LOST_WORK_H_
 
 #include <cstdint>
 #include <string>
@@ -34,4 +34,4 @@ void AddLostWork(const TrainedSince& trained, Ending* how);
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_LOST_WORK_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_ENDING_LOST_WORK_H_

@@ -1,4 +1,4 @@
-#include "common/checkpoint/job_of_run.h"
+#include "common/checkpoint/entries/job_of_run.h"
 
 #include <string>
 

@@ -9,8 +9,8 @@
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
-#ifndef SATRAP_TESTS_SIMULATION_SIM_ENDS_H_
-#define SATRAP_TESTS_SIMULATION_SIM_ENDS_H_
+#ifndef SATRAP_TESTS_SIMULATION_LIVES_SIM_ENDS_H_
+#define SATRAP_TESTS_SIMULATION_LIVES_SIM_ENDS_H_
 
 #include <cstdint>
 #include <functional>
@@ -60,4 +60,4 @@ class SimEnds {
 
 }  // namespace satrap::simulation
 
-#endif  // SATRAP_TESTS_SIMULATION_SIM_ENDS_H_
+#endif  // SATRAP_TESTS_SIMULATION_LIVES_SIM_ENDS_H_

@@ -1,8 +1,8 @@
 // The deaths in a world, drawn from its seed: when a life ends, how, and what comes after it. The
 // draws use streams of their own, so that the world of a seed is the same with and without deaths.
 
-#ifndef SATRAP_TESTS_SIMULATION_SIM_DEATHS_H_
-#define SATRAP_TESTS_SIMULATION_SIM_DEATHS_H_
+#ifndef SATRAP_TESTS_SIMULATION_LIVES_SIM_DEATHS_H_
+#define SATRAP_TESTS_SIMULATION_LIVES_SIM_DEATHS_H_
 
 #include <cstdint>
 #include <string>
@@ -93,4 +93,4 @@ struct DeathPlan {
 
 }  // namespace satrap::simulation
 
-#endif  // SATRAP_TESTS_SIMULATION_SIM_DEATHS_H_
+#endif  // SATRAP_TESTS_SIMULATION_LIVES_SIM_DEATHS_H_

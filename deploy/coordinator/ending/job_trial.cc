@@ -1,7 +1,7 @@
-#include "deploy/coordinator/job_trial.h"
+#include "deploy/coordinator/ending/job_trial.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/job_of_run.h"
+#include "common/checkpoint/entries/job_of_run.h"
 #include "common/config/job_change.h"
 #include "common/role/cause_table.h"
 #include "deploy/coordinator/topics/topic_resolution.h"

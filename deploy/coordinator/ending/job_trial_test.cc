@@ -1,4 +1,4 @@
-#include "deploy/coordinator/job_trial.h"
+#include "deploy/coordinator/ending/job_trial.h"
 
 #include <string>
 #include <vector>
