@@ -261,8 +261,9 @@ TEST_F(RestartTest, AProgramWithoutKernelsRefusesAJobOnADevice) {
   KillRunExcept("");
 }
 
-// Each of these processes is suspended, so that it outlives its generation, and wakes up in the next
-// one. There it still sends what it would have sent before: the same indices, numbers and handles.
+// Each of these processes is suspended, so that it outlives its generation, and wakes up in the
+// next one. There it still sends what it would have sent before: the same indices, numbers and
+// handles.
 class ZombieTest : public RestartTest,
                    public testing::WithParamInterface<std::vector<std::string>> {};
 
