@@ -4,8 +4,8 @@
 //   - A cut and a load begin only while no Update is open.
 //   - An Update is refused during a load, and after a load that has left the tables without rows.
 //   - A cut may hold Updates until its rows are written.
-//   - Rows that a load has put into tables that were in use ("restored") are for an evaluation only,
-//     so no cut begins any more.
+//   - Rows that a load has put into tables that were in use ("restored") are for an evaluation
+//     only, so no cut begins any more.
 //
 // Thread-compatible, and never blocks: the engine calls it under its own lock.
 
