@@ -13,8 +13,8 @@
 #include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/payload.h"
-#include "embedding_ps/decoded_lookup.h"
 #include "embedding_ps/preload.h"
+#include "embedding_ps/request/decoded_lookup.h"
 #include "embedding_ps/table_sweep.h"
 
 namespace satrap {
