@@ -110,5 +110,16 @@ TEST_F(UpdateGateTest, AModelToStartFromMayBeLoadedAgain) {
   EXPECT_FALSE(gate_.BeginCut(2, false).ok()) << "the cut has touched the tables";
 }
 
+TEST_F(UpdateGateTest, AnUpdateTouchesTheTablesEvenIfItIsRefused) {
+  const absl::StatusOr<bool> first = gate_.BeginLoad();
+  ASSERT_TRUE(first.ok() && *first);
+  EXPECT_EQ(Admit(1), Admission::kRefused);
+  gate_.Finish();
+  gate_.EndLoad({true, false, *first, /*of_start_model=*/true});
+  const absl::StatusOr<bool> second = gate_.BeginLoad();
+  ASSERT_TRUE(second.ok());
+  EXPECT_FALSE(*second);
+}
+
 }  // namespace
 }  // namespace satrap
