@@ -82,7 +82,7 @@ TEST_F(RunStateTest, TheEndInTheLogIsToldIfNoLauncherHasWrittenOne) {
   EXPECT_THAT(Text(), AllOf(HasSubstr(" was stopped: stopped on request\n"), HasSubstr(kHistory),
                             HasSubstr("` goes on from step 800")));
   Append("generation { generation: 9 began: BEGAN_RESUME submission: 2 cut: 'cut_0001_000001' }");
-  EXPECT_THAT(Text(), AllOf(HasSubstr(" does not run: "), Not(HasSubstr(" was stopped: "))))
+  EXPECT_THAT(Text(), AllOf(HasSubstr(" is not running: "), Not(HasSubstr(" was stopped: "))))
       << "it was resumed since";
   Append(
       "end { state: FAILED submission: 2 ending { text: 'a.rows is damaged' advice: "
