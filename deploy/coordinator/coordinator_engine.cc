@@ -117,6 +117,7 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
              cut_folder.empty() ? nullptr : &ledger),
       last_tick_us(start_us),
       next_log_us(start_us + options.timeouts.log_period_ms * 1000),
+      complete_us(start_us),
       members(job),
       leases(LedgerOf(claimed)),
       disk(options.disk_executor) {
@@ -311,6 +312,7 @@ void CoordinatorEngine::Rep::Tick() {
     last_tick_us = now_us;
     EndIfDiskHangs(now_us, stall_us);
     absl::optional<Ending> lost =
+    NoteIfComplete(now_us);
         members.FindSilent(now_us, stall_us, options.timeouts.heartbeat_timeout_ms * 1000);
     if (lost.has_value()) OnSilent(*std::move(lost), now_us);
     EndWithoutLogInTime(now_us);

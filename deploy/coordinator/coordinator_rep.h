@@ -61,6 +61,10 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   void HoldFailed(rpc::Callback respond) REQUIRES(mutex);
   void AnswerFailed() EXCLUDES(mutex);
   void EndWithoutLogInTime(int64_t now_us) REQUIRES(mutex);
+  // Call before a place becomes free, too.
+  void NoteIfComplete(int64_t now_us) REQUIRES(mutex) {
+    if (members.Unheard().empty()) complete_us = now_us;
+  }
 
   // Implements GenerationEnd::Host.
   bool IsStopWished() const override REQUIRES(mutex) { return wishes.stops(); }
@@ -121,6 +125,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   int64_t next_log_us GUARDED_BY(mutex);
   Members members GUARDED_BY(mutex);
   SplitLeases leases GUARDED_BY(mutex);
+  int64_t complete_us GUARDED_BY(mutex);  // the last time when all members were there, or start_us
 
   // The last member, so that it is destroyed first. Its destructor waits for the running task.
   SerialExecutor disk;
