@@ -78,6 +78,8 @@ struct CoordinatorTimeouts {
   int64_t end_limit_ms = 10000;
 };
 
+  // How long a process that goes elsewhere waits until the log says so, if no cut does.
+  int64_t left_limit_ms = 2000;
 struct CoordinatorOptions {
   Executor* executor = nullptr;  // for timers and answers; never blocked
   // For file work, which blocks. May be the same as `executor` if it does no harm that file work

@@ -71,6 +71,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   void AddLostWork(Ending* how) const override REQUIRES(mutex);
   void AppendDropped(const std::string& change, const Ending& how) override;
   void AppendEnd(RunState state, const Ending& how) override REQUIRES(mutex);
+  void AppendLeft(const Ending& how) override REQUIRES(mutex);
   // Implements CutCommits::Host.
   absl::Status Append(RunLogEntry entry) override EXCLUDES(mutex);
   bool IsAbsent(const absl::Status& status) const override;
@@ -87,6 +88,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   void RunCommit(const rpc::PendingAnswer& call, const CommitCutRequest& request) EXCLUDES(mutex);
   void RunAppendDropped(const std::string& change, const Ending& how) EXCLUDES(mutex);
   void RunAppendEnd(RunState state, const Ending& how) EXCLUDES(mutex);
+  void RunAppendLeft(const Ending& how) EXCLUDES(mutex);
   void AppendRunningAndBegin() EXCLUDES(mutex);
   void CompactLog() EXCLUDES(mutex);
   bool EndUnlessKnown(const absl::Status& status) EXCLUDES(mutex);

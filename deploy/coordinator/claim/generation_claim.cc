@@ -96,10 +96,16 @@ absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const Run
     entry.set_began(BEGAN_SCALED);
     return entry;
   }
-  const bool moved = LeftFor(log.entries(), CutEntry::MOVE) != nullptr;
-  entry.set_began(moved || request.ended.why() == Ending::MOVED ? BEGAN_MOVED : BEGAN_RESTART);
-  *entry.mutable_ended() = request.ended;
-  if (request.ended.text().empty()) {
+  if (request.submission > SubmissionOf(log.entries())) {
+    entry.set_began(BEGAN_RESUME);  // with the earlier job, because that of the resume is dropped
+    return entry;
+  }
+  const bool moved = HasMoved(log.entries()) || request.ended.why() == Ending::MOVED;
+  entry.set_began(moved ? BEGAN_MOVED : BEGAN_RESTART);
+  // A coordinator that has moved left its own ending in its pod, which is gone.
+  const RunLogEntry& newest = log.entries().back();
+  *entry.mutable_ended() = newest.has_left() ? newest.left().ended() : request.ended;
+  if (entry.ended().text().empty()) {
     entry.mutable_ended()->set_text("the coordinator was started again");
   }
   return entry;

@@ -129,3 +129,12 @@ TEST_F(SubmissionClaimTest, AGenerationThatFollowsAMoveIsNoRestart) {
 
 }  // namespace
 }  // namespace satrap
+  request_.ended.Clear();
+  RunLogEntry left;
+  left.mutable_left()->set_generation(3);
+  left.mutable_left()->mutable_ended()->set_why(Ending::MOVED);
+  left.mutable_left()->mutable_ended()->set_text("the coordinator goes elsewhere");
+  ASSERT_TRUE(Log().Append(left).ok());
+  ASSERT_TRUE(Claim("the container was started again").ok()) << "and nobody else is left";
+  EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
+  EXPECT_EQ(Log().last_generation()->ended().text(), "the coordinator goes elsewhere");

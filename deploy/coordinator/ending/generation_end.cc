@@ -17,7 +17,9 @@ Ending SupersededEnding() {
 absl::Status GenerationEnd::EndedError() const {
   // Whoever is refused by this asks how the run ends, and is answered when the log says so.
   if (is_linking()) {
-    return absl::FailedPreconditionError(absl::StrCat("the run ends: ", linking_->how.text()));
+    return absl::FailedPreconditionError(
+        absl::StrCat(linking_->state == RESTARTING ? "this generation is over: " : "the run ends: ",
+                     linking_->how.text()));
   }
   switch (state_) {
     case FINISHED:
@@ -95,15 +97,24 @@ void GenerationEnd::EndSuperseded() {
 void GenerationEnd::EndMoveWithoutCut(Ending how) {
   if (has_ended() || PutOff(RESTARTING, how, &GenerationEnd::EndMoveWithoutCut)) return;
   host_->AddLostWork(&how);
-  End(RESTARTING, std::move(how));
+  EndMoved(std::move(how));
+}
+
+void GenerationEnd::EndMoved(Ending how) {
+  if (has_ended() || PutOff(RESTARTING, how, &GenerationEnd::EndMoved)) return;
+  // See End.
+  if (uncertain_.has_value() || disk_hangs_) return Set(RESTARTING, std::move(how));
+  linking_ = PutOffEnd{RESTARTING, how, nullptr};
+  host_->AppendLeft(how);
 }
 
 bool GenerationEnd::OnEndAppended(const absl::Status& status, bool absent) {
   if (!is_linking()) return false;
   if (absl::IsAlreadyExists(status) || absl::IsAborted(status)) {
     EndSuperseded();
-  } else if (status.ok() || (!absent && !before_.in_pods)) {
-    // A launcher has decided by what it was told before there was such an entry.
+  } else if (status.ok() || linking_->state == RESTARTING || (!absent && !before_.in_pods)) {
+    // A launcher has decided by what it was told before there was such an entry. A move that the
+    // log does not take counts as a failure if nobody else tells the next coordinator of it.
     EndWithoutLog();
   } else if (!absent) {
     Set(RESTARTING, EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,

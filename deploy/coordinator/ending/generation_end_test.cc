@@ -32,6 +32,10 @@ class GenerationEndTest : public ::testing::Test, public GenerationEnd::Host {
     EXPECT_FALSE(appended_.has_value()) << "twice";
     appended_ = state;
   }
+  void AppendLeft(const Ending&) override {
+    EXPECT_FALSE(appended_.has_value()) << "twice";
+    appended_ = RESTARTING;
+  }
   // The log takes the run's end, which nobody is told before.
   void Link(GenerationEnd* end) {
     ASSERT_TRUE(appended_.has_value());
@@ -372,6 +376,7 @@ TEST_F(GenerationEndTest, AStopWhileAJobIsDroppedStopsTheRun) {
   EXPECT_EQ(end.ending().text(), "stopped on request; nothing is lost")
       << "the entry DROPPED says the rest";
 }
+  Link(&end);
 
 TEST_F(GenerationEndTest, AStopWhileAResumedJobIsDroppedLeavesTheFailure) {
   PutOnTrial(/*resumed=*/true);
