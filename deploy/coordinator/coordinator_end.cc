@@ -39,7 +39,7 @@ void CoordinatorEngine::Rep::RunAppendEnd(RunState state, const Ending& how) {
   }
   if (warns && options.warn) {
     options.warn(absl::StrCat("the run's log does not take its end, and is asked again: ",
-                              status.message()));
+                              status.message(), "; the end: ", how.text()));
   }
   AnswerFailed();
   if (!again) return;

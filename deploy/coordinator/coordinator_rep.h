@@ -125,9 +125,9 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   std::atomic<int> disk_tasks = 0;  // posted and not over; no lock, because OnDisk may be under it
   int64_t last_tick_us GUARDED_BY(mutex);
   int64_t next_log_us GUARDED_BY(mutex);
+  int64_t complete_us GUARDED_BY(mutex);  // the last time when all members were there, or start_us
   Members members GUARDED_BY(mutex);
   SplitLeases leases GUARDED_BY(mutex);
-  int64_t complete_us GUARDED_BY(mutex);  // the last time when all members were there, or start_us
 
   // The last member, so that it is destroyed first. Its destructor waits for the running task.
   SerialExecutor disk;

@@ -81,9 +81,12 @@ void GenerationEnd::End(RunState end, Ending how) {
   }
   if (!before_.in_pods) return Set(end, std::move(how));
   // This process must not append after an entry of which nobody knows; the next one may.
-  Set(RESTARTING,
-      EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
-               absl::StrCat("coordinator: the run's log does not take its end: ", how.text())));
+  LeaveEndToNext("coordinator: the run's log does not take its end", how);
+}
+
+void GenerationEnd::LeaveEndToNext(const std::string& why, const Ending& how) {
+  Set(RESTARTING, EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
+                           absl::StrCat(why, "; how the run was to end: ", how.text())));
 }
 
 void GenerationEnd::TakeRecorded(RunState end, Ending how) { Set(end, std::move(how)); }
@@ -117,9 +120,9 @@ bool GenerationEnd::OnEndAppended(const absl::Status& status, bool absent) {
     // log does not take counts as a failure if nobody else tells the next coordinator of it.
     EndWithoutLog();
   } else if (!absent) {
-    Set(RESTARTING, EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
-                             absl::StrCat("coordinator: the run's end may not be in its log: ",
-                                          status.message(), "; ", linking_->how.text())));
+    LeaveEndToNext(
+        absl::StrCat("coordinator: the run's end may not be in its log: ", status.message()),
+        linking_->how);
   }
   return is_linking();
 }
@@ -203,6 +206,11 @@ void GenerationEnd::SetEnd(RunState end, Ending how) {
   ending_ = std::move(how);
 }
 
+void GenerationEnd::SetRunEnd(RunState end, Ending how) {
+  CHECK(appends());
+  put_off_ = PutOffEnd{end, std::move(how), nullptr};
+}
+
 void GenerationEnd::SetUncertain() {
   if (appends() && !appending_->empty()) uncertain_ = appending_;
 }
@@ -227,8 +235,14 @@ void GenerationEnd::FinishAppend() {
 
 void GenerationEnd::OnDiskHang(const std::string& hangs) {
   disk_hangs_ = true;
-  // An end that is being appended was decided before.
-  if (has_ended() || is_linking()) return;
+  if (has_ended()) return;
+  if (is_linking()) {
+    if (linking_->state == RESTARTING) return EndWithoutLog();
+    // A launcher is told soon what was decided (EndWithoutLog). In pods nobody is, so the next
+    // coordinator finds out what the log has.
+    if (before_.in_pods) LeaveEndToNext(hangs, linking_->how);
+    return;
+  }
   if (put_off_.has_value()) absl::StrAppend(put_off_->how.mutable_text(), "; ", hangs);
   SetUncertain();
   FinishAppend();

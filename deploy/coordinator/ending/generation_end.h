@@ -117,8 +117,9 @@ class GenerationEnd {
   // Declares that the entry being appended is the generation's end. That end takes precedence over
   // an end that was put off. REQUIRES: appends()
   void SetEnd(RunState end, Ending how);
-  // The same for the run's end, which follows in an entry of its own.
-  void SetRunEnd(RunState end, Ending how) { put_off_ = PutOffEnd{end, std::move(how), nullptr}; }
+  // Declares that the run ends with the entry being appended, and that END follows in an entry of
+  // its own. That end also takes precedence over one that was put off. REQUIRES: appends()
+  void SetRunEnd(RunState end, Ending how);
   // Call when the append has failed with `error`. `absent` says that the entry certainly is not in
   // the log. Ends the generation if the entry may be in the log, or if another coordinator was
   // faster. Returns `absent`.
@@ -146,6 +147,8 @@ class GenerationEnd {
   void TakePutOffEnd();
   void SetUncertain();
   void Set(RunState end, Ending how);
+  // Leaves it to the next coordinator to find out whether the log has the run's end.
+  void LeaveEndToNext(const std::string& why, const Ending& how);
 
   Before before_;
   Host* const host_;
