@@ -117,6 +117,7 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
              cut_folder.empty() ? nullptr : &ledger),
       last_tick_us(start_us),
       next_log_us(start_us + options.timeouts.log_period_ms * 1000),
+      complete_us(start_us),
       members(job),
       leases(LedgerOf(claimed)),
       disk(options.disk_executor) {
@@ -145,7 +146,8 @@ absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRe
                      "must be of one build"));
   }
   RegisterAnswer answer;
-  if (end.state() == RESTARTING) {
+  // A role that was just replaced must not train in a generation whose end is decided.
+  if (end.state() == RESTARTING || end.is_linking()) {
     answer.set_wait(true);
     return answer;
   }
@@ -310,16 +312,19 @@ void CoordinatorEngine::Rep::Tick() {
     const int64_t stall_us = std::max<int64_t>(0, now_us - last_tick_us - 2 * kTickUs);
     last_tick_us = now_us;
     EndIfDiskHangs(now_us, stall_us);
+    NoteIfComplete(now_us);
     absl::optional<Ending> lost =
         members.FindSilent(now_us, stall_us, options.timeouts.heartbeat_timeout_ms * 1000);
     if (lost.has_value()) OnSilent(*std::move(lost), now_us);
     EndWithoutLogInTime(now_us);
     const std::string missing = members.Unheard();
     if (end.state() == STARTING && !missing.empty() &&
-        now_us - start_us > options.timeouts.start_timeout_ms * 1000) {
-      end.EndByLoss(EndingOf(Ending::MEMBER_LOST,
-                             absl::StrCat("after ", options.timeouts.start_timeout_ms / 1000,
-                                          " s there is still no ", missing)));
+        now_us - complete_us > options.timeouts.start_timeout_ms * 1000) {
+      Ending lacks = EndingOf(Ending::MEMBER_LOST,
+                              absl::StrCat("after ", options.timeouts.start_timeout_ms / 1000,
+                                           " s there is still no ", missing));
+      // In pods the members that are there hold what another run may wait for.
+      options.in_pods ? end.EndForGood(std::move(lacks)) : end.EndByLoss(std::move(lacks));
     }
     if (end.state() == RUNNING && !training_is_over) topics.Tick();
     if (now_us >= next_log_us && !looks_at_log && !end.has_ended()) {

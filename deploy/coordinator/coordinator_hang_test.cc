@@ -114,6 +114,44 @@ TEST_F(CoordinatorHangTest, AnEndOfTheRunThatHangsEndsTheGenerationAndTheNextFin
   EXPECT_EQ(state(), FINISHED);
 }
 
+TEST_F(CoordinatorHangTest, SoDoesAnEndThatIsToldOnlyByTheLog) {
+  for (const RunState ends : {FAILED, STOPPED}) {
+    job_.mutable_checkpoint()->set_limit_seconds(20);
+    BeginNewRunInPods();
+    StartRun();
+    WhileLinking([this] {
+      Hang(20);
+      EXPECT_EQ(state(), RUNNING) << "nobody is told before the log has it";
+      Hang(1);
+      EXPECT_EQ(state(), RESTARTING);
+    });
+    if (ends == FAILED) {
+      EXPECT_EQ(Fail(NN_WORKER, 0, "it is wrong").state(), RESTARTING);
+      EXPECT_THAT(reason(), HasSubstr("nn_worker 0: it is wrong"));
+    } else {
+      EXPECT_TRUE(Wish(WishRequest::STOP).ok());
+      Fail(NN_WORKER, 0, "the peer is away", absl::StatusCode::kUnavailable);
+    }
+    EXPECT_EQ(state(), RESTARTING);
+    EXPECT_THAT(reason(), HasSubstr("is the disk hanging?"));
+    disk_.SetHook(nullptr);
+    BeginInPods(1);
+    EXPECT_EQ(state(), ends) << "the disk had taken it in the end";
+    EXPECT_EQ(generation_, 1u);
+  }
+}
+
+TEST_F(CoordinatorHangTest, ALauncherIsToldAnEndThatHangsBeforeTheLimitOfTheDisk) {
+  StartRunWithLimit();
+  WhileLinking([this] {
+    Hang(9);
+    EXPECT_EQ(state(), RUNNING);
+    Hang(2);
+    EXPECT_EQ(state(), FAILED);
+  });
+  EXPECT_EQ(Fail(NN_WORKER, 0, "it is wrong").state(), FAILED);
+}
+
 TEST_F(CoordinatorHangTest, TheAnnouncementOfASizeThatHangsEndsTheGenerationAsWell) {
   StartRunWithLimit();
   JobConfig job = job_;

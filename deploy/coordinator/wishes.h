@@ -39,8 +39,9 @@ class Wishes {
   bool scales() const { return scale_ != 0; }
   bool moves() const { return move_.has_value(); }
   bool leaves() const { return stops() || scales() || moves(); }
-  // What the cut with which the generation leaves is for.
-  CutEntry::LeftFor left_for() const;
+  // What follows the cut with which the generation leaves. `leave`: training would go on without
+  // the wish; otherwise it is over, and the run has no other size any more.
+  CutEntry::LeftFor left_for(bool leave) const;
   // REQUIRES: scales()
   const JobConfig& next_job() const { return next_job_; }
   // REQUIRES: moves()

@@ -55,7 +55,8 @@ void CoordinatorWatch::Ask() {
     // count the rest.
     silent_ms_ += std::min(MonotonicMs() - start_ms, 2 * kTimeoutMs) + kPeriodMs;
   }
-  if (SaysOver() && over_ms_ == 0) over_ms_ = MonotonicMs();
+  // A process that ends after the run's end was decided is not its cause.
+  if ((SaysOver() || status_.writes_end()) && over_ms_ == 0) over_ms_ = MonotonicMs();
   next_ms_ = MonotonicMs() + kPeriodMs;
 }
 

@@ -56,7 +56,7 @@ class CoordinatorWatch {
   bool answers_ = false;
   int64_t silent_ms_ = 0;  // for how long it has not answered
   int64_t next_ms_ = 0;
-  int64_t over_ms_ = 0;  // when SaysOver was true first; 0: it was not
+  int64_t over_ms_ = 0;  // when it first said SaysOver, or an end that it writes; 0: it has not
 };
 
 }  // namespace satrap

@@ -71,7 +71,7 @@ struct Launcher::Rep {
   // Returns why the generation ended. REQUIRES: the generation is over
   Cause FindCauseOfEnd();
   bool IsOver() const;
-  bool IsScaled() const;
+  bool IsScaled() const;  // REQUIRES: as TakeWish
   // Whether the generation has ended without a failure: because somebody asked for this end, or
   // because the log says that the next generation has another job. Returns true only once for each
   // entry that says so: if a generation is announced but never begins, that counts as a failure.
@@ -222,7 +222,6 @@ Cause Launcher::Rep::FindCauseOfEnd() {
   return cause;
 }
 
-// REQUIRES: `progress` was read after the generation's end
 bool Launcher::Rep::IsScaled() const {
   return watch.state() == RESTARTING && progress.generation > watch.status().generation() &&
          progress.began == BEGAN_SCALE_ANNOUNCED;
@@ -253,7 +252,9 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   }
   progress = *read;
   StatusAnswer last = watch.status();
-  if (SetEndOfLog(progress, &last)) return EndInLog(std::move(last));
+  // Until its first generation has begun, a resume finds the end of the submission before.
+  const bool has_begun = !options.next_job || progress.generation > generations_before;
+  if (has_begun && SetEndOfLog(progress, &last)) return EndInLog(std::move(last));
   const bool is_new_cut = progress.cut.has_value() &&
                           (!cut_before.has_value() || progress.cut->cut() != cut_before->cut());
   if (is_new_cut) restarts.OnCut();

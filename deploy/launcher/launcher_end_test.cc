@@ -1,6 +1,7 @@
 // Runs whose end is in their log, or is being written into it.
 
 #include <csignal>
+#include <fstream>
 #include <string>
 
 #include "deploy/launcher/testing/launcher_test_fixture.h"
@@ -47,10 +48,14 @@ TEST_F(LauncherEndTest, AnEndThatIsStillBeingWrittenIsWaitedForWhoeverExitsMeanw
   AppendGeneration(1);
   ScriptCoordinator("state: RUNNING generation: 1 writes_end: true");
   SetStatus("state: FAILED generation: 1 ending { text: 'the data is wrong' }", "failed");
-  SetProgram("data_loader", "exit 75");
-  SetProgram("embedding_ps", "sleep 2; mv '" + dir_ + "/run/failed.textproto' '" + dir_ +
-                                 "/run/status.textproto'; exec sleep 60");
-  const RunEnd end = Run([] {});
+  const std::string after_asked = "until [ -e '" + dir_ + "/asked' ]; do sleep 0.05; done; ";
+  SetProgram("data_loader", after_asked + "exit 75");
+  SetProgram("embedding_ps", after_asked + "sleep 2; mv '" + dir_ + "/run/failed.textproto' '" +
+                                 dir_ + "/run/status.textproto'; exec sleep 60");
+  const RunEnd end = Run([] {}, {}, [&](const StatusAnswer& status) {
+    if (status.writes_end()) std::ofstream(dir_ + "/asked") << "x";
+    return true;
+  });
   EXPECT_EQ(end.kind, RunEnd::FAILED);
   EXPECT_THAT(end.message, HasSubstr("the data is wrong"));
   EXPECT_THAT(messages_, SizeIs(0));

@@ -242,6 +242,11 @@ void History::Read(const Known& known) {
       violated_(absl::StrCat("the job of generation ", entry.dropped().generation(),
                              " was dropped without a reason"));
     }
+  } else if (entry.has_left()) {
+    if (entry.left().generation() != generation_) {
+      violated_(absl::StrCat("generation ", entry.left().generation(),
+                             " was left while generation ", generation_, " was the newest"));
+    }
   } else if (entry.has_end()) {
     finished_ = satrap::StateOf(entry.end()) == FINISHED;
   } else {

@@ -34,6 +34,11 @@ const CutEntry* LeftFor(const std::vector<RunLogEntry>& entries, CutEntry::LeftF
   return cut.left_for() == what ? &cut : nullptr;
 }
 
+bool HasMoved(const std::vector<RunLogEntry>& entries) {
+  return LeftFor(entries, CutEntry::MOVE) != nullptr ||
+         (!entries.empty() && entries.back().has_left());
+}
+
 Ending StoppedAfter(const CutEntry& cut) {
   Ending stopped;
   stopped.set_why(Ending::ASKED);
@@ -54,7 +59,9 @@ std::string CauseText(const GenerationEntry& entry) {
     case BEGAN_SCALED:
       return "scaled";
     case BEGAN_MOVED:
-      return "moved";
+      // The ending may be that of the coordinator alone, which somebody has just started again.
+      return entry.ended().why() == Ending::MOVED ? absl::StrCat("moved: ", entry.ended().text())
+                                                  : "moved";
     case BEGAN_RESTART:
       break;
   }

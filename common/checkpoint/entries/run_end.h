@@ -2,7 +2,8 @@
 //
 // `satrap train` is submission 1 of a run, and each `satrap resume` is one more. A submission ends
 // with an entry END: the run has finished, was stopped or has failed. Nobody is told of that before
-// the entry is linked, and no generation of that submission follows it.
+// the entry is linked (but a launcher is, after 10 s, if the log does not take it), and no
+// generation of that submission follows it.
 //
 // Functions that take the entries of a run's log (RunLog::entries) return pointers into them.
 // Thread-safe: functions of their arguments.
@@ -34,10 +35,16 @@ uint64_t SubmissionOf(const std::vector<RunLogEntry>& entries);
 // STOP the submission's END is all that may follow.
 const CutEntry* LeftFor(const std::vector<RunLogEntry>& entries, CutEntry::LeftFor what);
 
+// Whether the newest generation has ended because a process of it went elsewhere, as the newest
+// entry says: LEFT, or a cut with which it left for that. What follows is no restart after a
+// failure.
+bool HasMoved(const std::vector<RunLogEntry>& entries);
+
 // The end of a run that was stopped with a last cut, `cut`.
 Ending StoppedAfter(const CutEntry& cut);
 
-// For people: why a generation began, such as "resume", or how the one before it ended.
+// For people: why a generation began, such as "resume" or "moved: PROCESS goes elsewhere", or how
+// the one before it ended.
 std::string CauseText(const GenerationEntry& entry);
 
 }  // namespace satrap

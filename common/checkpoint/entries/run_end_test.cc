@@ -45,6 +45,27 @@ TEST(RunEndTest, TheSubmissionIsThatOfTheNewestGenerationAndOlderBuildsHadOnlyOn
             4u);
 }
 
+TEST(RunEndTest, AGenerationHasMovedIfTheNewestEntrySaysSo) {
+  EXPECT_FALSE(HasMoved({}));
+  auto entries = Log({"generation { generation: 1 }", "left { generation: 1 }"});
+  EXPECT_TRUE(HasMoved(entries));
+  entries.push_back(Log({"generation { generation: 2 began: BEGAN_MOVED }"})[0]);
+  EXPECT_FALSE(HasMoved(entries));
+  entries.push_back(Log({"cut { generation: 2 leave: true left_for: MOVE }"})[0]);
+  EXPECT_TRUE(HasMoved(entries));
+  entries.push_back(Log({"cut { generation: 2 leave: true left_for: STOP }"})[0]);
+  EXPECT_FALSE(HasMoved(entries));
+}
+
+TEST(RunEndTest, WhoHasMovedIsToldIfThatIsKnown) {
+  const auto cause = [](const std::string& text) {
+    return CauseText(Log({"generation { began: BEGAN_MOVED " + text + " }"})[0].generation());
+  };
+  EXPECT_EQ(cause("ended { why: MOVED text: 'nn_worker 0 goes elsewhere' }"),
+            "moved: nn_worker 0 goes elsewhere");
+  EXPECT_EQ(cause("ended { text: 'the coordinator was started again' }"), "moved");
+}
+
 TEST(RunEndTest, OnlyTheNewestEntryIsTheCutOfAStop) {
   auto entries = Log({"generation { generation: 1 }",
                       "cut { cut: 'cut_0001_000001' step: 7 leave: true left_for: STOP }"});

@@ -17,7 +17,9 @@ Ending SupersededEnding() {
 absl::Status GenerationEnd::EndedError() const {
   // Whoever is refused by this asks how the run ends, and is answered when the log says so.
   if (is_linking()) {
-    return absl::FailedPreconditionError(absl::StrCat("the run ends: ", linking_->how.text()));
+    return absl::FailedPreconditionError(
+        absl::StrCat(linking_->state == RESTARTING ? "this generation is over: " : "the run ends: ",
+                     linking_->how.text()));
   }
   switch (state_) {
     case FINISHED:
@@ -79,9 +81,12 @@ void GenerationEnd::End(RunState end, Ending how) {
   }
   if (!before_.in_pods) return Set(end, std::move(how));
   // This process must not append after an entry of which nobody knows; the next one may.
-  Set(RESTARTING,
-      EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
-               absl::StrCat("coordinator: the run's log does not take its end: ", how.text())));
+  LeaveEndToNext("coordinator: the run's log does not take its end", how);
+}
+
+void GenerationEnd::LeaveEndToNext(const std::string& why, const Ending& how) {
+  Set(RESTARTING, EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
+                           absl::StrCat(why, "; how the run was to end: ", how.text())));
 }
 
 void GenerationEnd::TakeRecorded(RunState end, Ending how) { Set(end, std::move(how)); }
@@ -95,20 +100,29 @@ void GenerationEnd::EndSuperseded() {
 void GenerationEnd::EndMoveWithoutCut(Ending how) {
   if (has_ended() || PutOff(RESTARTING, how, &GenerationEnd::EndMoveWithoutCut)) return;
   host_->AddLostWork(&how);
-  End(RESTARTING, std::move(how));
+  EndMoved(std::move(how));
+}
+
+void GenerationEnd::EndMoved(Ending how) {
+  if (has_ended() || PutOff(RESTARTING, how, &GenerationEnd::EndMoved)) return;
+  // See End.
+  if (uncertain_.has_value() || disk_hangs_) return Set(RESTARTING, std::move(how));
+  linking_ = PutOffEnd{RESTARTING, how, nullptr};
+  host_->AppendLeft(how);
 }
 
 bool GenerationEnd::OnEndAppended(const absl::Status& status, bool absent) {
   if (!is_linking()) return false;
   if (absl::IsAlreadyExists(status) || absl::IsAborted(status)) {
     EndSuperseded();
-  } else if (status.ok() || (!absent && !before_.in_pods)) {
-    // A launcher has decided by what it was told before there was such an entry.
+  } else if (status.ok() || linking_->state == RESTARTING || (!absent && !before_.in_pods)) {
+    // A launcher has decided by what it was told before there was such an entry. A move that the
+    // log does not take counts as a failure if nobody else tells the next coordinator of it.
     EndWithoutLog();
   } else if (!absent) {
-    Set(RESTARTING, EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
-                             absl::StrCat("coordinator: the run's end may not be in its log: ",
-                                          status.message(), "; ", linking_->how.text())));
+    LeaveEndToNext(
+        absl::StrCat("coordinator: the run's end may not be in its log: ", status.message()),
+        linking_->how);
   }
   return is_linking();
 }
@@ -192,6 +206,11 @@ void GenerationEnd::SetEnd(RunState end, Ending how) {
   ending_ = std::move(how);
 }
 
+void GenerationEnd::SetRunEnd(RunState end, Ending how) {
+  CHECK(appends());
+  put_off_ = PutOffEnd{end, std::move(how), nullptr};
+}
+
 void GenerationEnd::SetUncertain() {
   if (appends() && !appending_->empty()) uncertain_ = appending_;
 }
@@ -216,8 +235,14 @@ void GenerationEnd::FinishAppend() {
 
 void GenerationEnd::OnDiskHang(const std::string& hangs) {
   disk_hangs_ = true;
-  // An end that is being appended was decided before.
-  if (has_ended() || is_linking()) return;
+  if (has_ended()) return;
+  if (is_linking()) {
+    if (linking_->state == RESTARTING) return EndWithoutLog();
+    // A launcher is told soon what was decided (EndWithoutLog). In pods nobody is, so the next
+    // coordinator finds out what the log has.
+    if (before_.in_pods) LeaveEndToNext(hangs, linking_->how);
+    return;
+  }
   if (put_off_.has_value()) absl::StrAppend(put_off_->how.mutable_text(), "; ", hangs);
   SetUncertain();
   FinishAppend();

@@ -4,7 +4,9 @@
 //
 // The last four states are final, and the first cause is kept. Nobody is told of STOPPED or FAILED
 // before the run's log has it: the host appends it, and OnEndAppended makes it the state. Until
-// then nothing else is appended, and no other end takes its place. FINISHED comes by SetEnd.
+// then nothing else is appended, and no other end takes its place. Only a launcher is told although
+// no log takes it (EndWithoutLog). FINISHED comes by SetEnd. A move without a cut (EndMoved) is
+// appended in the same way, but is told whether or not the log takes it.
 //
 // The generation does not end while an entry is being appended to the run's log. The entry may be a
 // cut, which gives the run its restarts back, and then less work is lost. An end that comes
@@ -49,6 +51,8 @@ class GenerationEnd {
     virtual void AppendDropped(const std::string& change, const Ending& how) = 0;
     // The same for END and OnEndAppended.
     virtual void AppendEnd(RunState end, const Ending& how) = 0;
+    // The same for LEFT. Calls EndWithoutLog if the log does not take the entry in good time.
+    virtual void AppendLeft(const Ending& how) = 0;
   };
   // What is known when the generation begins.
   struct Before {
@@ -66,7 +70,12 @@ class GenerationEnd {
   const Ending& ending() const { return ending_; }  // empty before has_ended()
   const JobTrial& trial() const { return before_.trial; }
   bool has_ended() const { return state_ != STARTING && state_ != RUNNING; }
-  bool is_linking() const { return linking_.has_value(); }  // the run's end is not in the log yet
+  // Whether how the generation ends is decided, and being appended to the log.
+  bool is_linking() const { return linking_.has_value(); }
+  // How the run ends, if that is decided and not in its log yet; else null.
+  const Ending* ending_due() const {
+    return is_linking() && linking_->state != RESTARTING ? &linking_->how : nullptr;
+  }
   // FAILED_PRECONDITION; the message says how the generation has ended, or is about to end.
   // REQUIRES: has_ended() or is_linking()
   absl::Status EndedError() const;
@@ -89,8 +98,10 @@ class GenerationEnd {
   void EndBy(Ending how);       // for good if no restart cures it (cause_table.h)
   void EndByLoss(Ending how);   // a loss that a restart may cure; FAILED if none is left
   void EndForGood(Ending how);  // FAILED, unless the job is on trial; then its change is dropped
-  // These end as STOPPED, or as RESTARTING after a move, without a last cut, and add to the text of
-  // `how` what is lost because of that.
+  // RESTARTING because a process goes elsewhere, as no cut in the log says.
+  void EndMoved(Ending how);
+  // These end as STOPPED, or by EndMoved, without a last cut, and add to the text of `how` what is
+  // lost because of that.
   void EndWithoutLastCut(Ending how);
   void EndMoveWithoutCut(Ending how);
   void EndSuperseded();                         // another coordinator has begun a later generation
@@ -106,8 +117,9 @@ class GenerationEnd {
   // Declares that the entry being appended is the generation's end. That end takes precedence over
   // an end that was put off. REQUIRES: appends()
   void SetEnd(RunState end, Ending how);
-  // The same for the run's end, which follows in an entry of its own.
-  void SetRunEnd(RunState end, Ending how) { put_off_ = PutOffEnd{end, std::move(how), nullptr}; }
+  // Declares that the run ends with the entry being appended, and that END follows in an entry of
+  // its own. That end also takes precedence over one that was put off. REQUIRES: appends()
+  void SetRunEnd(RunState end, Ending how);
   // Call when the append has failed with `error`. `absent` says that the entry certainly is not in
   // the log. Ends the generation if the entry may be in the log, or if another coordinator was
   // faster. Returns `absent`.
@@ -118,8 +130,8 @@ class GenerationEnd {
   void OnDiskHang(const std::string& hangs);
   // Call when the append of the entry DROPPED, with `how`, has succeeded or failed.
   void OnDropAppended(const absl::Status& status, const Ending& how);
-  // Call when the append of the entry END has succeeded or failed. `absent` says that the entry
-  // certainly is not in the log. Returns whether it has to be appended once more.
+  // Call when the append of the entry END or LEFT has succeeded or failed. `absent` says that the
+  // entry certainly is not in the log. Returns whether it has to be appended once more.
   bool OnEndAppended(const absl::Status& status, bool absent);
   // Tells the end that no log has taken. Does nothing if is_linking() is false.
   void EndWithoutLog();
@@ -135,6 +147,8 @@ class GenerationEnd {
   void TakePutOffEnd();
   void SetUncertain();
   void Set(RunState end, Ending how);
+  // Leaves it to the next coordinator to find out whether the log has the run's end.
+  void LeaveEndToNext(const std::string& why, const Ending& how);
 
   Before before_;
   Host* const host_;
@@ -144,7 +158,7 @@ class GenerationEnd {
   bool dropping_ = false;                  // the host is appending DROPPED, or will
   absl::optional<std::string> uncertain_;  // a text of which it is not known whether it is true
   absl::optional<PutOffEnd> put_off_;
-  absl::optional<PutOffEnd> linking_;  // the run's end, while the host appends it
+  absl::optional<PutOffEnd> linking_;  // the end that the host appends
   bool disk_hangs_ = false;
 };
 

@@ -32,6 +32,10 @@ class GenerationEndTest : public ::testing::Test, public GenerationEnd::Host {
     EXPECT_FALSE(appended_.has_value()) << "twice";
     appended_ = state;
   }
+  void AppendLeft(const Ending&) override {
+    EXPECT_FALSE(appended_.has_value()) << "twice";
+    appended_ = RESTARTING;
+  }
   // The log takes the run's end, which nobody is told before.
   void Link(GenerationEnd* end) {
     ASSERT_TRUE(appended_.has_value());
@@ -264,6 +268,44 @@ TEST_F(GenerationEndTest, NobodyIsToldOfTheRunsEndBeforeItsLogHasIt) {
   EXPECT_EQ(end.ending().text(), "it was stopped") << "the first cause";
 }
 
+Ending Moved() { return EndingOf(Ending::MOVED, COORDINATOR, 0, "the coordinator goes elsewhere"); }
+
+TEST_F(GenerationEndTest, AMoveWithoutACutIsToldOnceTheLogHasItOrHasRefusedIt) {
+  for (const auto& [status, absent] :
+       {std::make_pair(absl::OkStatus(), false),
+        std::make_pair(absl::ResourceExhaustedError("no space left"), true),
+        std::make_pair(absl::DataLossError("no sync"), false)}) {
+    before_.in_pods = true;
+    appended_.reset();
+    GenerationEnd end = Of();
+    end.EndMoved(Moved());
+    EXPECT_TRUE(end.is_linking());
+    EXPECT_EQ(end.ending_due(), nullptr) << "the run goes on";
+    EXPECT_EQ(end.state(), STARTING);
+    EXPECT_FALSE(end.may_begin());
+    EXPECT_EQ(end.EndedError().message(),
+              "this generation is over: the coordinator goes elsewhere");
+    end.EndByLoss(Loss());
+    EXPECT_FALSE(end.OnEndAppended(status, absent)) << "it is not asked again";
+    EXPECT_EQ(end.state(), RESTARTING);
+    EXPECT_EQ(end.ending().why(), Ending::MOVED);
+  }
+}
+
+TEST_F(GenerationEndTest, InPodsTheRunsEndIsLeftToTheNextCoordinatorIfTheDiskHangs) {
+  before_.in_pods = true;
+  GenerationEnd end = Running();
+  end.EndForGood(Failure(Ending::DAMAGED));
+  ASSERT_NE(end.ending_due(), nullptr);
+  EXPECT_EQ(end.ending_due()->text(), "nn_worker 0: it failed");
+  end.OnDiskHang("the disk hangs");
+  EXPECT_EQ(end.state(), RESTARTING);
+  EXPECT_EQ(end.ending().why(), Ending::LOG_NOT_WRITTEN);
+  EXPECT_EQ(end.ending().text(), "the disk hangs; how the run was to end: nn_worker 0: it failed");
+  EXPECT_FALSE(end.OnEndAppended(absl::OkStatus(), /*absent=*/false)) << "too late";
+  EXPECT_EQ(end.state(), RESTARTING);
+}
+
 TEST_F(GenerationEndTest, ALogThatCertainlyHasNoEndIsAskedAgain) {
   for (const bool in_pods : {false, true}) {
     before_.in_pods = in_pods;
@@ -301,7 +343,8 @@ TEST_F(GenerationEndTest, OnAnEndOfWhichNobodyKnowsALauncherRelies) {
   EXPECT_FALSE(pods.OnEndAppended(absl::DataLossError("no sync"), /*absent=*/false));
   EXPECT_EQ(pods.state(), RESTARTING);
   EXPECT_EQ(pods.ending().why(), Ending::LOG_NOT_WRITTEN);
-  EXPECT_THAT(pods.ending().text(), HasSubstr("no sync; nn_worker 0: it failed"));
+  EXPECT_THAT(pods.ending().text(),
+              HasSubstr("no sync; how the run was to end: nn_worker 0: it failed"));
 }
 
 TEST_F(GenerationEndTest, AfterAnEntryOfWhichNobodyKnowsNoEndIsAppended) {
@@ -333,6 +376,7 @@ TEST_F(GenerationEndTest, AnotherCoordinatorPrecedesAnEndThatIsNotInTheLog) {
 TEST_F(GenerationEndTest, AMoveWithoutACutTellsWhatIsLostAndTheRunGoesOn) {
   GenerationEnd end = Running(/*max_restarts=*/0);
   end.EndMoveWithoutCut(EndingOf(Ending::MOVED, "it goes elsewhere"));
+  Link(&end);
   EXPECT_EQ(end.state(), RESTARTING);
   EXPECT_EQ(end.ending().why(), Ending::MOVED);
   EXPECT_EQ(end.ending().text(), "it goes elsewhere; 3 steps are lost");

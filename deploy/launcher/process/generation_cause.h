@@ -34,7 +34,8 @@ struct CoordinatorView {
   StatusAnswer status;     // its last answer
   bool answers = false;    // it answered the last call
   bool is_silent = false;  // it has not answered for longer than the limit
-  int64_t over_ms = 0;     // MonotonicMs when the state first was FAILED or RESTARTING
+  // MonotonicMs when the state first was FAILED or RESTARTING, or the run's end was decided.
+  int64_t over_ms = 0;
 };
 
 // Finds what went wrong first. Returns the first of these causes that applies: the loss of the

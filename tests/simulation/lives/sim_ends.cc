@@ -4,9 +4,10 @@
 
 namespace satrap::simulation {
 
-void SimEnds::OnMoved(uint64_t generation) {
+void SimEnds::OnMoved(uint64_t generation, bool is_known) {
+  may_have_moved_.insert(generation);
   // A later generation that another launcher has begun did not follow the move.
-  if (generation == generation_) moved_.insert(generation);
+  if (is_known && generation == generation_) moved_.insert(generation);
 }
 
 void SimEnds::OnEndTold(uint64_t generation, RunState state) {
@@ -22,6 +23,8 @@ void SimEnds::Begin() {
   end_.reset();
   ended_.clear();
   left_for_stop_ = false;
+  left_for_move_ = false;
+  just_began_ = false;
 }
 
 void SimEnds::Read(const RunLogEntry& entry) {
@@ -38,6 +41,9 @@ void SimEnds::Read(const RunLogEntry& entry) {
     if (end_ == STOPPED && !stop_wished_) violated_("the run is stopped, and nobody has asked");
   }
   left_for_stop_ = entry.cut().left_for() == CutEntry::STOP;
+  just_began_ = entry.has_generation();
+  left_for_move_ = entry.cut().left_for() == CutEntry::MOVE || entry.has_left();
+  if (left_for_move_) may_have_moved_.insert(generation_);
 }
 
 void SimEnds::ReadGeneration(const GenerationEntry& entry) {
@@ -57,10 +63,16 @@ void SimEnds::ReadGeneration(const GenerationEntry& entry) {
   } else if (made_ > 0 && entry.submission() > made_) {
     violated_(absl::StrCat(which, ", and nobody has made that submission"));
   }
-  if (moved_.count(generation_) > 0 && entry.generation() == generation_ + 1 &&
-      entry.began() != BEGAN_MOVED && !resumes) {
+  const bool moved = moved_.count(generation_) > 0 && entry.began() != BEGAN_MOVED && !resumes;
+  if ((moved || (left_for_move_ && entry.began() == BEGAN_RESTART)) &&
+      entry.generation() == generation_ + 1) {
     violated_(
         absl::StrCat(which, " follows a move, and the log calls it ", Began_Name(entry.began())));
+  }
+  // Of two coordinators that claim at once, both may have been told of the same move.
+  if (entry.began() == BEGAN_MOVED && may_have_moved_.count(generation_) == 0 && !just_began_) {
+    violated_(absl::StrCat(which, " is said to follow a move, and generation ", generation_,
+                           " has not moved"));
   }
   generation_ = entry.generation();
   submission_ = entry.submission();

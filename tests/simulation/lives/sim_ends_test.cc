@@ -34,6 +34,7 @@ class SimEndsTest : public testing::Test {
 
 constexpr char kFirst[] = "generation { generation: 1 submission: 1 }";
 constexpr char kAgain[] = "generation { generation: 2 submission: 1 began: BEGAN_RESTART }";
+constexpr char kMoved[] = "generation { generation: 2 submission: 1 began: BEGAN_MOVED }";
 constexpr char kResumed[] = "generation { generation: 2 submission: 2 began: BEGAN_RESUME }";
 constexpr char kStopped[] = "end { state: STOPPED submission: 1 }";
 constexpr char kFailed[] = "end { state: FAILED submission: 1 }";
@@ -44,7 +45,6 @@ TEST_F(SimEndsTest, OnlyAResumeFollowsAnEnd) {
               ElementsAre("generation 2 of submission 1 follows its end"));
   EXPECT_THAT(Read({kFirst, "cut { left_for: STOP }", kAgain}),
               ElementsAre("generation 2 of submission 1 follows the cut of a stop"));
-  EXPECT_THAT(Read({kFirst, "cut { left_for: MOVE }", kAgain}), IsEmpty());
   EXPECT_THAT(Read({kFirst, "end { state: FAILED submission: 2 }"}),
               ElementsAre("submission 2 ends within submission 1"));
 }
@@ -88,9 +88,34 @@ TEST_F(SimEndsTest, WhatFollowsAMoveIsNoRestart) {
       Read({kFirst, kAgain}),
       ElementsAre(
           "generation 2 of submission 1 follows a move, and the log calls it BEGAN_RESTART"));
-  EXPECT_THAT(Read({kFirst, "generation { generation: 2 submission: 1 began: BEGAN_MOVED }"}),
-              IsEmpty());
+  EXPECT_THAT(Read({kFirst, kMoved}), IsEmpty());
   EXPECT_THAT(Read({kFirst, kResumed}), IsEmpty());
+}
+
+TEST_F(SimEndsTest, NorIsItIfOnlyTheLogSaysSo) {
+  for (const std::string left : {"cut { left_for: MOVE }", "left { generation: 1 }"}) {
+    EXPECT_THAT(
+        Read({kFirst, left, kAgain}),
+        ElementsAre(
+            "generation 2 of submission 1 follows a move, and the log calls it BEGAN_RESTART"));
+    EXPECT_THAT(Read({kFirst, left, kMoved}), IsEmpty());
+    EXPECT_THAT(Read({kFirst, left, kResumed}), IsEmpty());
+  }
+}
+
+TEST_F(SimEndsTest, AFailureIsNoMove) {
+  const std::string runs = "running { generation: 1 }";
+  EXPECT_THAT(Read({kFirst, runs, kMoved}),
+              ElementsAre("generation 2 of submission 1 is said to follow a move, and generation 1 "
+                          "has not moved"));
+  const std::string third = "generation { generation: 3 submission: 1 began: BEGAN_MOVED }";
+  EXPECT_THAT(Read({kFirst, "left { generation: 1 }", kMoved, third}), IsEmpty()) << "two claims";
+  EXPECT_THAT(Read({kFirst, "left { generation: 1 }", kMoved, "running { generation: 2 }", third}),
+              ElementsAre("generation 3 of submission 1 is said to follow a move, and generation 2 "
+                          "has not moved"));
+  ends_.OnMoved(1, /*is_known=*/false);
+  EXPECT_THAT(Read({kFirst, runs, kMoved}), IsEmpty());
+  EXPECT_THAT(Read({kFirst, runs, kAgain}), IsEmpty());
 }
 
 }  // namespace
