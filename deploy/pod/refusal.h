@@ -1,0 +1,28 @@
+// A coordinator that cannot begin, as on a storage without hard links or from a damaged cut, can
+// put no end into the run's log. So its supervisor leaves the cause in a file of the run's folder,
+// and both Jobs of the run take that for the end of the submission.
+//
+// Thread-safe: functions of their arguments and of the run's folder.
+
+#ifndef SATRAP_DEPLOY_POD_REFUSAL_H_
+#define SATRAP_DEPLOY_POD_REFUSAL_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/types/optional.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+// Leaves why the coordinator of that submission does not begin. Errors are ignored: the container's
+// message says it, too.
+void LeaveRefusal(const std::string& run_dir, uint64_t submission, const Ending& ending);
+// Takes it back, because the coordinator is started again.
+void RemoveRefusal(const std::string& run_dir, uint64_t submission);
+// What was left; nothing if it was not.
+absl::optional<Ending> RefusalOf(const std::string& run_dir, uint64_t submission);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_POD_REFUSAL_H_
