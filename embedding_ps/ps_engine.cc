@@ -13,8 +13,8 @@
 #include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/payload.h"
-#include "embedding_ps/decoded_lookup.h"
 #include "embedding_ps/preload.h"
+#include "embedding_ps/request/decoded_lookup.h"
 #include "embedding_ps/table_sweep.h"
 
 namespace satrap {
@@ -266,29 +266,20 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const LookupHeader& header, const 
 }
 
 void PsEngine::Update(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload) {
-  bool refused;
+  Task update = [this, call, header = std::move(header), payload = std::move(payload)]() mutable {
+    RunUpdate(call, std::move(header), std::move(payload));
+  };
+  UpdateGate::Admission admission;
   {
     MutexLock lock(&mutex_);
-    ++open_updates_;
-    touched_ = true;
-    refused = loading_ || load_failed_;
-    if (!refused && holding_cut_ != 0) {
-      held_updates_.push_back(
-          [this, call, header = std::move(header), payload = std::move(payload)]() mutable {
-            RunUpdate(call, std::move(header), std::move(payload));
-          });
-      return;
-    }
+    admission = gate_.Admit(&update);
   }
-  if (refused) {
+  if (admission == UpdateGate::Admission::kRun) {
+    options_.executor->Post(std::move(update));
+  } else if (admission == UpdateGate::Admission::kRefused) {
     FinishUpdate(call, absl::InvalidArgumentError(
                            "Update refused: the tables are being loaded, or failed to load"));
-    return;
   }
-  options_.executor->Post(
-      [this, call, header = std::move(header), payload = std::move(payload)]() mutable {
-        RunUpdate(call, std::move(header), std::move(payload));
-      });
 }
 
 void PsEngine::RunUpdate(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload) {
@@ -325,7 +316,7 @@ void PsEngine::FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::
     // The Update is counted as answered before the answer is sent. Otherwise a caller that has the
     // answer and at once requests a load might be refused, because the Update still counts as open.
     MutexLock lock(&mutex_);
-    --open_updates_;
+    gate_.Finish();
   }
   call.Finish(std::move(answer));
 }

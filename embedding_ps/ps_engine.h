@@ -44,14 +44,15 @@
 #include "common/thread/mutex.h"
 #include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/clipped_step.h"
-#include "embedding_ps/decoded_update.h"
 #include "embedding_ps/latest_time.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 #include "embedding_ps/ps_counts.h"
 #include "embedding_ps/ps_cuts.h"
+#include "embedding_ps/request/decoded_update.h"
+#include "embedding_ps/request/table_ownership.h"
 #include "embedding_ps/step_collector.h"
 #include "embedding_ps/table/embedding_table.h"
-#include "embedding_ps/table_ownership.h"
+#include "embedding_ps/update_gate.h"
 #include "proto/control.pb.h"
 #include "proto/hot.pb.h"
 #include "proto/job.pb.h"
@@ -117,7 +118,6 @@ class PsEngine final : public rpc::Handler {
   absl::Status BeginCut(const BeginCutRequest& request);
   void ReleaseUpdates(uint64_t cut);
   void LoadTables(const std::string& directory, bool from_model, rpc::Callback done);
-  void OnLoaded(const LoadResult& result, bool is_first, bool warm);
   absl::StatusOr<rpc::Message> AnswerStats(const rpc::Message& request);
 
   const JobConfig job_;
@@ -137,15 +137,7 @@ class PsEngine final : public rpc::Handler {
   // The number of ordered steps that the tables hold: collector_.step(), less a step that waits for
   // its factor or is being applied.
   uint64_t applied_steps_ GUARDED_BY(mutex_);
-  // A load or a cut may begin only while no Update is open. An Update is admitted only while no
-  // load runs.
-  int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted but unanswered, or a waiting step
-  bool loading_ GUARDED_BY(mutex_) = false;
-  bool load_failed_ GUARDED_BY(mutex_) = false;  // a failed load has left the tables without rows
-  bool touched_ GUARDED_BY(mutex_) = false;      // an Update, cut or load came (not a warm start)
-  bool restored_ GUARDED_BY(mutex_) = false;     // a load has replaced touched tables
-  uint64_t holding_cut_ GUARDED_BY(mutex_) = 0;  // the cut for which Updates wait; 0: none
-  std::vector<Task> held_updates_ GUARDED_BY(mutex_);
+  UpdateGate gate_ GUARDED_BY(mutex_);
 
   std::atomic<uint64_t> lookup_keys_{0}, absent_keys_{0};
   std::atomic<uint64_t> updates_{0}, update_keys_{0}, rows_created_{0};

@@ -42,7 +42,7 @@ void PsEngine::AwaitApplyStep(StepSum sum, const ExactSum& squares) {
     // once. The waiting step counts as an open Update, so that no cut and no load can begin between
     // summing and applying it.
     MutexLock lock(&mutex_);
-    ++open_updates_;
+    gate_.Open();
     clipped_.Begin(std::move(sum));
   }
   const rpc::Message answer = rpc::AnswerOfSquares(squares);
@@ -64,7 +64,7 @@ void PsEngine::RunApplyStep(const rpc::PendingAnswer& call, const ApplyStepHeade
       std::vector<rpc::PendingAnswer> calls;
       {
         MutexLock lock(&mutex_);
-        --open_updates_;
+        gate_.Finish();
         calls = clipped_.End();
       }
       for (const rpc::PendingAnswer& waiting : calls) waiting.Finish(ApplyStepDone());

@@ -3,8 +3,8 @@
 //
 // Thread-compatible.
 
-#ifndef SATRAP_EMBEDDING_PS_DECODED_UPDATE_H_
-#define SATRAP_EMBEDDING_PS_DECODED_UPDATE_H_
+#ifndef SATRAP_EMBEDDING_PS_REQUEST_DECODED_UPDATE_H_
+#define SATRAP_EMBEDDING_PS_REQUEST_DECODED_UPDATE_H_
 
 #include <cstdint>
 #include <vector>
@@ -13,7 +13,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/base/buffer.h"
-#include "embedding_ps/table_ownership.h"
+#include "embedding_ps/request/table_ownership.h"
 #include "proto/hot.pb.h"
 
 namespace satrap {
@@ -45,4 +45,4 @@ absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buf
 
 }  // namespace satrap
 
-#endif  // SATRAP_EMBEDDING_PS_DECODED_UPDATE_H_
+#endif  // SATRAP_EMBEDDING_PS_REQUEST_DECODED_UPDATE_H_

@@ -1,4 +1,4 @@
-#include "embedding_ps/decoded_update.h"
+#include "embedding_ps/request/decoded_update.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/payload.h"
-#include "embedding_ps/request_tables.h"
+#include "embedding_ps/request/request_tables.h"
 
 namespace satrap {
 

@@ -4,15 +4,15 @@
 //
 // Not thread-safe; one object per request.
 
-#ifndef SATRAP_EMBEDDING_PS_REQUEST_TABLES_H_
-#define SATRAP_EMBEDDING_PS_REQUEST_TABLES_H_
+#ifndef SATRAP_EMBEDDING_PS_REQUEST_REQUEST_TABLES_H_
+#define SATRAP_EMBEDDING_PS_REQUEST_REQUEST_TABLES_H_
 
 #include <cstdint>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "embedding_ps/table_ownership.h"
+#include "embedding_ps/request/table_ownership.h"
 #include "proto/hot.pb.h"
 
 namespace satrap {
@@ -51,4 +51,4 @@ class RequestTables {
 
 }  // namespace satrap
 
-#endif  // SATRAP_EMBEDDING_PS_REQUEST_TABLES_H_
+#endif  // SATRAP_EMBEDDING_PS_REQUEST_REQUEST_TABLES_H_

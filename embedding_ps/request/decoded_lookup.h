@@ -3,8 +3,8 @@
 //
 // Thread-safe: a function of its arguments.
 
-#ifndef SATRAP_EMBEDDING_PS_DECODED_LOOKUP_H_
-#define SATRAP_EMBEDDING_PS_DECODED_LOOKUP_H_
+#ifndef SATRAP_EMBEDDING_PS_REQUEST_DECODED_LOOKUP_H_
+#define SATRAP_EMBEDDING_PS_REQUEST_DECODED_LOOKUP_H_
 
 #include <cstdint>
 #include <vector>
@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/buffer.h"
-#include "embedding_ps/table_ownership.h"
+#include "embedding_ps/request/table_ownership.h"
 #include "proto/hot.pb.h"
 
 namespace satrap {
@@ -34,4 +34,4 @@ absl::StatusOr<std::vector<TableLookup>> DecodeLookup(const LookupHeader& header
 
 }  // namespace satrap
 
-#endif  // SATRAP_EMBEDDING_PS_DECODED_LOOKUP_H_
+#endif  // SATRAP_EMBEDDING_PS_REQUEST_DECODED_LOOKUP_H_

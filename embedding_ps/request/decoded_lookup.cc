@@ -1,9 +1,9 @@
-#include "embedding_ps/decoded_lookup.h"
+#include "embedding_ps/request/decoded_lookup.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/payload.h"
-#include "embedding_ps/request_tables.h"
+#include "embedding_ps/request/request_tables.h"
 
 namespace satrap {
 

@@ -1,4 +1,4 @@
-#include "embedding_ps/table_ownership.h"
+#include "embedding_ps/request/table_ownership.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/config/job_facts.h"

@@ -2,8 +2,8 @@
 //
 // A value type; constant once made.
 
-#ifndef SATRAP_EMBEDDING_PS_TABLE_OWNERSHIP_H_
-#define SATRAP_EMBEDDING_PS_TABLE_OWNERSHIP_H_
+#ifndef SATRAP_EMBEDDING_PS_REQUEST_TABLE_OWNERSHIP_H_
+#define SATRAP_EMBEDDING_PS_REQUEST_TABLE_OWNERSHIP_H_
 
 #include <cstdint>
 #include <vector>
@@ -46,4 +46,4 @@ struct TableOwnership {
 
 }  // namespace satrap
 
-#endif  // SATRAP_EMBEDDING_PS_TABLE_OWNERSHIP_H_
+#endif  // SATRAP_EMBEDDING_PS_REQUEST_TABLE_OWNERSHIP_H_

@@ -1,4 +1,4 @@
-#include "embedding_ps/decoded_lookup.h"
+#include "embedding_ps/request/decoded_lookup.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "embedding_ps/request_tables.h"
+#include "embedding_ps/request/request_tables.h"
 
 #include <algorithm>
 
