@@ -59,6 +59,7 @@
 #include "common/role/process_end.h"
 #include "common/role/process_limits.h"
 #include "common/role/random_id.h"
+#include "common/refusal/refusal.h"
 #include "common/role/role_flags.h"
 #include "common/rpc/grpc_server.h"
 #include "common/rpc/header.h"
@@ -222,6 +223,9 @@ absl::StatusOr<Exit> ServeRefusal(const Ending& why, const CoordinatorFlags& fla
     ASSIGN_OR_RETURN(metrics_server, MetricsServer::Start(&metrics, flags.metrics));
     metrics_server->ShowReady();
   }
+  // A job that cannot be read names no folder either; its refusal is told by this server alone.
+  const absl::StatusOr<JobConfig> job = ReadJobToClaim(flags.config, DiskFileSystem());
+  if (job.ok()) LeaveRefusal(job->run_dir(), static_cast<uint64_t>(flags.submission), why);
   fprintf(stderr, "error: %s\n", why.text().c_str());
   logger.Info("claims nothing, and tells why until it is ended", {{"address", server->address()}});
   const sigset_t signals = StopSignals();

@@ -1,6 +1,6 @@
 // Answers for a coordinator in a pod that can claim no generation for a reason which no restart
-// cures, such as a storage without hard links: the run's log cannot say so, or knows nothing of this
-// submission. The Jobs of the run take its answer for the end of the submission.
+// cures, such as a storage without hard links: the run's log cannot say so, or knows nothing of
+// this submission. The Jobs of the run take its answer for the end of the submission.
 //
 // Thread-safe.
 

@@ -48,6 +48,7 @@ absl::StatusOr<int> Run(const PodFlags& flags) {
   options.command = RoleCommand(flags, role, job, programs_dir, options.ending_path);
   options.termination_log = flags.termination_log;
   options.run_dir = job.run_dir();
+  options.submission = static_cast<uint64_t>(flags.submission);
   options.max_restarts = job.max_restarts();
   ASSIGN_OR_RETURN(const std::unique_ptr<RoleLog> log,
                    RoleLog::Open(absl::StrCat(job.run_dir(), "/logs/", file_name, ".log"),
