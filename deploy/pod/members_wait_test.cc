@@ -3,8 +3,8 @@
 #include <csignal>
 #include <vector>
 
-#include "common/role/ending.h"
 #include "common/refusal/refusal.h"
+#include "common/role/ending.h"
 #include "deploy/launcher/testing/logged_run.h"
 #include "gmock/gmock.h"
 

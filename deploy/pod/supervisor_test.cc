@@ -16,8 +16,8 @@
 #include <string>
 
 #include "common/file/file_history.h"
-#include "common/role/ending.h"
 #include "common/refusal/refusal.h"
+#include "common/role/ending.h"
 #include "common/thread/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

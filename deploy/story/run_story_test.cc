@@ -11,8 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "common/config/job_config.h"
 #include "common/config/validation_check.h"
-#include "common/role/ending.h"
 #include "common/refusal/refusal.h"
+#include "common/role/ending.h"
 #include "deploy/cli/testing/fake_run.h"
 #include "gmock/gmock.h"
 

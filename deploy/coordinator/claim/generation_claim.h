@@ -96,7 +96,8 @@ absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* 
 // restart is left or the cut is damaged, which it appends as an END, too. Otherwise removes what
 // earlier generations have left uncommitted (folders of cuts, drafts), and compacts the log if that
 // is due. The job is the request's if a run begins or is resumed, and otherwise the log's
-// (JobOfNext in job_of_run.h). Errors, with nothing claimed:
+// (JobOfNext in job_of_run.h).
+// Errors, with nothing claimed:
 //   ALREADY_EXISTS, ABORTED  another coordinator has claimed at the same time: start again
 //   FAILED_PRECONDITION   more than max_restarts restarts without a cut between them, if submission
 //                         is 0; a launcher's resume of a finished run; the log has no cut `from`
