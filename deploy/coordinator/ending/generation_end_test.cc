@@ -449,6 +449,9 @@ TEST_F(GenerationEndTest, AJobOnTrialIsKeptAfterALossAndWhereItIsNotTheCause) {
   GenerationEnd lost = Of();
   lost.EndBy(Failure(Ending::PEER_AWAY));
   EXPECT_EQ(lost.state(), RESTARTING);
+  GenerationEnd full = Of();
+  full.EndBy(Failure(Ending::NO_ROOM));
+  EXPECT_EQ(full.state(), RESTARTING) << "the disk may have room later";
   GenerationEnd runs = Running();
   runs.EndBy(Failure(Ending::REFUSED));
   Link(&runs);
