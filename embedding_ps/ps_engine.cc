@@ -13,6 +13,7 @@
 #include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/payload.h"
+#include "common/rpc/receivers.h"
 #include "embedding_ps/preload.h"
 #include "embedding_ps/request/decoded_lookup.h"
 #include "embedding_ps/table_sweep.h"
@@ -22,8 +23,8 @@ namespace {
 
 rpc::CallReceiver::Options ReceiverOptions(const PsEngine::Options& options, int num_senders,
                                            rpc::Keeping keeping) {
-  return {absl::StrCat("embedding_ps ", options.index), options.envelope,
-          static_cast<uint32_t>(num_senders), options.timeouts.hold_ms * 1000, keeping};
+  return rpc::ReceiverOptions(absl::StrCat("embedding_ps ", options.index), options.envelope,
+                              num_senders, options.timeouts, keeping);
 }
 
 // Options for methods that only rank 0 calls.
@@ -41,13 +42,6 @@ CutWriter::Options CutOptions(const JobConfig& job, const PsEngine::Options& opt
   cut.file_system = options.file_system;
   cut.kill_points = options.kill_points;
   return cut;
-}
-
-template <typename Answer>
-rpc::Message Done() {
-  Answer answer;
-  answer.set_outcome(OUTCOME_DONE);
-  return rpc::MessageOf(answer);
 }
 
 absl::Status CheckStep(const StepHeader& step) {
@@ -176,7 +170,7 @@ void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Call
           options_.executor->Post([this, call, header = std::move(header)] {
             const absl::Status begun = BeginCut(header);
             if (!begun.ok()) return call.Finish(begun);
-            call.Finish(Done<BeginCutAnswer>());
+            call.Finish(rpc::Done<BeginCutAnswer>());
           });
         });
   } else if (method == rpc::kAwaitCut) {
@@ -192,7 +186,7 @@ void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Call
     abandon_cut_receiver_.Receive<AbandonCutRequest>(
         std::move(request), std::move(respond),
         [this](const rpc::PendingAnswer& call, const AbandonCutRequest& header, Buffer) {
-          cuts_.Abandon(header.cut(), [call] { call.Finish(Done<AbandonCutAnswer>()); });
+          cuts_.Abandon(header.cut(), [call] { call.Finish(rpc::Done<AbandonCutAnswer>()); });
         });
   } else if (method == rpc::kLoadTables) {
     load_receiver_.Receive<LoadTablesRequest>(
@@ -308,7 +302,7 @@ void PsEngine::UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeade
   }
   ++updates_;
   data_time_.Add(update.data_time_ms);
-  FinishUpdate(call, Done<UpdateAnswerHeader>());
+  FinishUpdate(call, rpc::Done<UpdateAnswerHeader>());
 }
 
 void PsEngine::FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::Message> answer) {
@@ -357,7 +351,7 @@ void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader&
     return AnswerWithSquares(*std::move(sum));
   ApplySum(*std::move(sum), /*clip_factor=*/1, [this](const StepSum& applied) {
     for (const StepCollector::Part& part : applied.parts) {
-      FinishUpdate(part.call, Done<UpdateAnswerHeader>());
+      FinishUpdate(part.call, rpc::Done<UpdateAnswerHeader>());
     }
   });
 }

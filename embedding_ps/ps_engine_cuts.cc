@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/control_methods.h"
-#include "common/rpc/header.h"
+#include "common/rpc/receivers.h"
 #include "embedding_ps/ps_engine.h"
 
 namespace satrap {
@@ -62,9 +62,7 @@ void PsEngine::LoadTables(const std::string& directory, bool from_model, rpc::Ca
           gate_.EndLoad({result.replaced, !result.status.ok(), is_first, warm});
         }
         if (!result.status.ok()) return done(result.status);
-        LoadTablesAnswer answer;
-        answer.set_outcome(OUTCOME_DONE);
-        done(rpc::MessageOf(answer));
+        done(rpc::Done<LoadTablesAnswer>());
       });
 }
 
