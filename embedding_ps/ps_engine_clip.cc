@@ -40,6 +40,10 @@ void PsEngine::AwaitApplyStep(StepSum sum, const ExactSum& squares) {
   for (const rpc::PendingAnswer& call : calls) FinishUpdate(call, answer);
 }
 
+void PsEngine::OnApplyStep(const rpc::PendingAnswer& call, ApplyStepHeader header, const Buffer&) {
+  options_.executor->Post([this, call, header = std::move(header)] { RunApplyStep(call, header); });
+}
+
 void PsEngine::RunApplyStep(const rpc::PendingAnswer& call, const ApplyStepHeader& header) {
   absl::StatusOr<ClippedStep::Action> action;
   {

@@ -6,10 +6,39 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/control_methods.h"
+#include "common/rpc/header.h"
 #include "common/rpc/receivers.h"
 #include "embedding_ps/ps_engine.h"
 
 namespace satrap {
+
+void PsEngine::OnBeginCut(const rpc::PendingAnswer& call, BeginCutRequest request, const Buffer&) {
+  options_.executor->Post([this, call, request = std::move(request)] {
+    const absl::Status begun = BeginCut(request);
+    if (!begun.ok()) return call.Finish(begun);
+    call.Finish(rpc::Done<BeginCutAnswer>());
+  });
+}
+
+void PsEngine::OnAwaitCut(const rpc::PendingAnswer& call, const AwaitCutRequest& request,
+                          const Buffer&) {
+  cuts_.Await(request.cut(), [call](absl::StatusOr<AwaitCutAnswer> answer) {
+    if (!answer.ok()) return call.Finish(answer.status());
+    call.Finish(rpc::MessageOf(*answer));
+  });
+}
+
+void PsEngine::OnAbandonCut(const rpc::PendingAnswer& call, const AbandonCutRequest& request,
+                            const Buffer&) {
+  cuts_.Abandon(request.cut(), [call] { call.Finish(rpc::Done<AbandonCutAnswer>()); });
+}
+
+void PsEngine::OnLoadTables(const rpc::PendingAnswer& call, const LoadTablesRequest& request,
+                            const Buffer&) {
+  const bool from_model = job_.action() == JobConfig::TRAIN && !job_.init_from().empty();
+  LoadTables(request.directory(), from_model,
+             [call](absl::StatusOr<rpc::Message> answer) { call.Finish(std::move(answer)); });
+}
 
 absl::Status PsEngine::BeginCut(const BeginCutRequest& request) {
   const uint64_t cut = request.cut();
