@@ -206,7 +206,7 @@ TEST_F(PartitionReaderTest, AnOpenTransactionEndsWhatCanBeRead) {
   producer.Begin();
   producer.Send(partition, "open");  // 5
   producer.Flush();
-  broker_->Produce(partition, {"behind"});  // 6
+  broker_->Produce(partition, {"after"});  // 6
 
   auto cluster = KafkaCluster::Connect(broker_->Config(topic));
   ASSERT_TRUE(cluster.ok()) << cluster.status();
@@ -217,8 +217,8 @@ TEST_F(PartitionReaderTest, AnOpenTransactionEndsWhatCanBeRead) {
   EXPECT_EQ(ReadToEnd(reader.get(), 0).size(), 5u);
   EXPECT_EQ(reader->next_offset(0), 5);
   producer.Commit();
-  size_t behind = 0;
-  while (behind < 2) behind += ReadToEnd(reader.get(), 0).size();
+  size_t after = 0;
+  while (after < 2) after += ReadToEnd(reader.get(), 0).size();
   EXPECT_EQ(reader->next_offset(0), 8);
 }
 

@@ -314,7 +314,7 @@ TEST(LedgerTopicsTest, ABoundedPartitionIsDoneWithItsLastOffsetAndItsEnd) {
   EXPECT_TRUE(ledger.IsSplitEndConsumed(0, 0));
   EXPECT_FALSE(ledger.IsSplitDone(0, 0));
   EXPECT_FALSE(ledger.Add(0, EndOf(100, 200)).ok()) << "its end was consumed before";
-  EXPECT_FALSE(ledger.Add(0, WholeBlock(200, 201, 1)).ok()) << "behind its end";
+  EXPECT_FALSE(ledger.Add(0, WholeBlock(200, 201, 1)).ok()) << "after its end";
   EXPECT_FALSE(ledger.Add(0, WholeBlock(99, 101, 1)).ok()) << "before its start";
   AddAll({WholeBlock(100, 150, 0)}, &ledger);
   EXPECT_TRUE(ledger.IsSplitDone(0, 0));
