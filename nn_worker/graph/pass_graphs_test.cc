@@ -179,7 +179,7 @@ TEST_F(PassGraphsTest, APartThatIsNotCapturedRunsBetweenTheGraphsOfTheOthers) {
   EXPECT_EQ(graphs.launches(), 4);
 }
 
-TEST_F(PassGraphsTest, NoGraphRunsBehindAPartThatWritesListsOver) {
+TEST_F(PassGraphsTest, NoGraphRunsAfterAPartThatWritesListsOver) {
   PassGraphs graphs(&memory_, true);
   for (int i = 0; i < 2; ++i) RunParts(&graphs);
   parts_[1].enqueue = [this] {

@@ -107,7 +107,7 @@ TEST_F(PartitionReaderTest, GivesEveryMessageOnceInOrderFromTheWantedOffset) {
   EXPECT_EQ(ReadToEnd(reader.get(), 1).size(), 5u);
 }
 
-TEST_F(PartitionReaderTest, GoesOnWithWhatIsWrittenBehindTheEnd) {
+TEST_F(PartitionReaderTest, GoesOnWithWhatIsWrittenAfterTheEnd) {
   const std::string topic = broker_->NewTopic(1);
   auto reader = Open({{{topic, 0}, 0}});
   EXPECT_EQ(ReadToEnd(reader.get(), 0).size(), 0u);
@@ -286,7 +286,7 @@ TEST_F(PartitionReaderTest, ExpiredOffsetsAreAnErrorThatNamesWhatWasWantedAndFou
   EXPECT_EQ(ReadToEnd(Open({{partition, 50}}).get(), 0).size(), 50u);
 }
 
-TEST_F(PartitionReaderTest, AnOffsetBehindTheEndIsAnError) {
+TEST_F(PartitionReaderTest, AnOffsetAfterTheEndIsAnError) {
   const std::string topic = broker_->NewTopic(1);
   broker_->Produce({topic, 0}, Numbered(7));
   auto reader = Open({{{topic, 0}, 1000}});

@@ -350,7 +350,7 @@ TEST(LedgerTopicsTest, BlocksWithoutRecordsAreConsumedLikeOthers) {
   EXPECT_EQ(ledger.LastMessageOf(0, 0)->offset, 19u) << "of the last block that has one";
 }
 
-TEST(LedgerTopicsTest, ReadingGoesOnBehindTheWholeBlocksFromTheStart) {
+TEST(LedgerTopicsTest, ReadingGoesOnAfterTheWholeBlocksFromTheStart) {
   Ledger ledger;
   EXPECT_EQ(ledger.ContiguousEnd(0, 0, 70), 70u) << "nothing is consumed";
   AddAll({WholeBlock(100, 150, 50)}, &ledger);
