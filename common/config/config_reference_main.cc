@@ -2,7 +2,7 @@
 // and comments, from a descriptor set made with --include_source_info. A field without a comment is
 // an error.
 //
-//   config_reference DESCRIPTOR_SET > docs/config.md
+//   config_reference --descriptors FILE > docs/config.md
 
 #include <cctype>
 #include <cstdint>
@@ -20,6 +20,7 @@
 #include "absl/strings/strip.h"
 #include "common/config/setting_ranges.h"
 #include "common/config/text_format.h"
+#include "common/flags/flags.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "proto/options.pb.h"
@@ -233,9 +234,13 @@ int Run(const std::string& path) {
 }  // namespace satrap
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: config_reference DESCRIPTOR_SET\n");
-    return 1;
-  }
-  return satrap::Run(argv[1]);
+  std::string descriptors;
+  const auto code = satrap::TakeProgramFlags(
+      argc, argv, "usage: config_reference --descriptors FILE > docs/config.md",
+      {satrap::Required(satrap::TextFlag("descriptors", "FILE",
+                                         "the descriptor set of the .proto files, which protoc "
+                                         "makes with --include_source_info",
+                                         &descriptors))});
+  if (code.has_value()) return *code;
+  return satrap::Run(descriptors);
 }
