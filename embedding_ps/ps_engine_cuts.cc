@@ -53,12 +53,12 @@ absl::Status PsEngine::BeginCut(const BeginCutRequest& request) {
 }
 
 void PsEngine::ReleaseUpdates(uint64_t cut) {
-  std::vector<Task> held;
+  std::vector<Task> waiting;
   {
     MutexLock lock(&mutex_);
-    held = gate_.Release(cut);
+    waiting = gate_.Release(cut);
   }
-  for (Task& update : held) options_.executor->Post(std::move(update));
+  for (Task& update : waiting) options_.executor->Post(std::move(update));
 }
 
 void PsEngine::LoadTables(const std::string& directory, bool from_model, rpc::Callback done) {
