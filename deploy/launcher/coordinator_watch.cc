@@ -55,7 +55,7 @@ void CoordinatorWatch::Ask() {
     // count the rest.
     silent_ms_ += std::min(MonotonicMs() - start_ms, 2 * kTimeoutMs) + kPeriodMs;
   }
-  if (SaysOver() && over_ms_ == 0) over_ms_ = MonotonicMs();
+  if (SaysGenerationIsOver() && over_ms_ == 0) over_ms_ = MonotonicMs();
   next_ms_ = MonotonicMs() + kPeriodMs;
 }
 
