@@ -110,6 +110,30 @@ class MainTest(unittest.TestCase):
         self.assertTrue(any(line.startswith("seconds: build ") for line in lines))
         self.assertIn("      9.0 s  //common:b_test", lines)
 
+    def test_each_step_is_in_a_phase(self):
+        self.write_xml("b_test", 3)
+        now = 0
+
+        def takes(seconds, real):
+            def call(*arguments):
+                nonlocal now
+                now += seconds
+                return real(*arguments)
+
+            return call
+
+        with mock.patch.object(main.time, "monotonic", lambda: now), \
+                mock.patch.object(FakeBazel, "query", takes(10, FakeBazel.query)), \
+                mock.patch.object(FakeBazel, "info", takes(100, FakeBazel.info)), \
+                mock.patch.object(FakeBazel, "run", takes(1000, FakeBazel.run)):
+            _, lines = self.run_main("test", said={
+                "--test_tag_filters=-whole_run": (0, "//common:a_test PASSED in 1.0s\n"),
+                "--test_tag_filters=whole_run": (0, "//common:b_test PASSED in 9.0s\n"),
+            })
+        # Three queries before the build, and two places of Bazel's outputs after each of the others.
+        self.assertIn("seconds: build 1030, tests 1200, whole runs 1200", lines)
+        self.assertEqual(now, 1030 + 1200 + 1200)
+
     def test_a_source_runs_its_suites_alone(self):
         status, lines = self.run_main("test", "common/x_test.cc")
         self.assertEqual((status, lines[-1]), (0, "2 passed, 0 failed"))
@@ -170,6 +194,8 @@ class MainTest(unittest.TestCase):
         status, lines = self.run_main("check", "30", "0", "clang-tidy=12")
         self.assertEqual((status, lines[-1]), (0, "32 passed, 0 failed"))
         self.assertTrue(any(line.startswith("seconds: clang-tidy 12, build") for line in lines))
+        _, lines = self.run_main("check", "30", "0", "setup=7", "clang-tidy=12", "setup=5")
+        self.assertTrue(any(line.startswith("seconds: setup 12, clang-tidy 12, build") for line in lines))
         status, lines = self.run_main("check", "30", "1")
         self.assertEqual((status, lines[-1]), (1, "32 passed, 1 failed"))
 
