@@ -102,7 +102,8 @@ class AloneTest(unittest.TestCase):
         status, lines, counts = self.run_alone("a/suffices.cc", "a/lacks.cc")
         self.assertEqual((status, counts), (1, "1 1\n"))
         self.assertIn("a/lacks.cc does not compile by its own includes:", lines)
-        self.assertTrue(any(line.startswith("a/lacks.cc:1:6: error: 'int64_t'") for line in lines), lines)
+        # The quotes of g++'s message depend on the locale.
+        self.assertTrue(any(line.startswith("a/lacks.cc:1:6: error:") for line in lines), lines)
         self.assertEqual(lines[-2:], ["tidy: a/lacks.cc has findings", "tidy: 2 files, 1 with findings"])
 
     def test_what_gxx_warns_of_in_optimised_code_is_an_error(self):
