@@ -100,8 +100,21 @@ class PsEngine final : public rpc::Handler {
   PsEngine(const JobConfig& job, const Options& options,
            std::vector<std::unique_ptr<EmbeddingTable>> tables);
 
+  // Receives a call of one method: `receiver` admits it, and `run` runs it once.
+  template <typename Header, rpc::CallReceiver PsEngine::*receiver, auto run>
+  void Receive(rpc::Message request, rpc::Callback respond);
+  // These take the calls that Receive has admitted.
+  void OnUpdate(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload);
+  void OnApplyStep(const rpc::PendingAnswer& call, ApplyStepHeader header, const Buffer&);
+  void OnLookup(const rpc::PendingAnswer& call, LookupHeader header, Buffer payload);
+  void OnBeginCut(const rpc::PendingAnswer& call, BeginCutRequest request, const Buffer&);
+  void OnAwaitCut(const rpc::PendingAnswer& call, const AwaitCutRequest& request, const Buffer&);
+  void OnAbandonCut(const rpc::PendingAnswer& call, const AbandonCutRequest& request,
+                    const Buffer&);
+  void OnLoadTables(const rpc::PendingAnswer& call, const LoadTablesRequest& request,
+                    const Buffer&);
+
   absl::StatusOr<rpc::Message> Lookup(const LookupHeader& header, const Buffer& payload);
-  void Update(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload);
   void UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeader& header,
                        const DecodedUpdate& update);
   void UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader& header,
@@ -118,6 +131,7 @@ class PsEngine final : public rpc::Handler {
   absl::Status BeginCut(const BeginCutRequest& request);
   void ReleaseUpdates(uint64_t cut);
   void LoadTables(const std::string& directory, bool from_model, rpc::Callback done);
+  void OnTableStats(rpc::Message request, rpc::Callback respond);
   absl::StatusOr<rpc::Message> AnswerStats(const rpc::Message& request);
 
   const JobConfig job_;

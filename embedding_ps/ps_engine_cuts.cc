@@ -7,9 +7,38 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/control_methods.h"
 #include "common/rpc/header.h"
+#include "common/rpc/receivers.h"
 #include "embedding_ps/ps_engine.h"
 
 namespace satrap {
+
+void PsEngine::OnBeginCut(const rpc::PendingAnswer& call, BeginCutRequest request, const Buffer&) {
+  options_.executor->Post([this, call, request = std::move(request)] {
+    const absl::Status begun = BeginCut(request);
+    if (!begun.ok()) return call.Finish(begun);
+    call.Finish(rpc::Done<BeginCutAnswer>());
+  });
+}
+
+void PsEngine::OnAwaitCut(const rpc::PendingAnswer& call, const AwaitCutRequest& request,
+                          const Buffer&) {
+  cuts_.Await(request.cut(), [call](absl::StatusOr<AwaitCutAnswer> answer) {
+    if (!answer.ok()) return call.Finish(answer.status());
+    call.Finish(rpc::MessageOf(*answer));
+  });
+}
+
+void PsEngine::OnAbandonCut(const rpc::PendingAnswer& call, const AbandonCutRequest& request,
+                            const Buffer&) {
+  cuts_.Abandon(request.cut(), [call] { call.Finish(rpc::Done<AbandonCutAnswer>()); });
+}
+
+void PsEngine::OnLoadTables(const rpc::PendingAnswer& call, const LoadTablesRequest& request,
+                            const Buffer&) {
+  const bool from_model = job_.action() == JobConfig::TRAIN && !job_.init_from().empty();
+  LoadTables(request.directory(), from_model,
+             [call](absl::StatusOr<rpc::Message> answer) { call.Finish(std::move(answer)); });
+}
 
 absl::Status PsEngine::BeginCut(const BeginCutRequest& request) {
   const uint64_t cut = request.cut();
@@ -24,12 +53,12 @@ absl::Status PsEngine::BeginCut(const BeginCutRequest& request) {
 }
 
 void PsEngine::ReleaseUpdates(uint64_t cut) {
-  std::vector<Task> held;
+  std::vector<Task> waiting;
   {
     MutexLock lock(&mutex_);
-    held = gate_.Release(cut);
+    waiting = gate_.Release(cut);
   }
-  for (Task& update : held) options_.executor->Post(std::move(update));
+  for (Task& update : waiting) options_.executor->Post(std::move(update));
 }
 
 void PsEngine::LoadTables(const std::string& directory, bool from_model, rpc::Callback done) {
@@ -62,9 +91,7 @@ void PsEngine::LoadTables(const std::string& directory, bool from_model, rpc::Ca
           gate_.EndLoad({result.replaced, !result.status.ok(), is_first, warm});
         }
         if (!result.status.ok()) return done(result.status);
-        LoadTablesAnswer answer;
-        answer.set_outcome(OUTCOME_DONE);
-        done(rpc::MessageOf(answer));
+        done(rpc::Done<LoadTablesAnswer>());
       });
 }
 

@@ -11,9 +11,9 @@ UpdateGate::Admission UpdateGate::Admit(Task* update) {
   ++open_;
   touched_ = true;
   if (loading_ || load_failed_) return Admission::kRefused;
-  if (holding_cut_ == 0) return Admission::kRun;
-  held_.push_back(std::move(*update));
-  return Admission::kHeld;
+  if (awaited_cut_ == 0) return Admission::kRun;
+  waiting_.push_back(std::move(*update));
+  return Admission::kWaits;
 }
 
 void UpdateGate::Finish() {
@@ -31,14 +31,14 @@ absl::Status UpdateGate::BeginCut(uint64_t cut, bool hold_updates) {
         "cut ", cut, " refused: the tables hold the rows of another cut, or are being loaded"));
   }
   touched_ = true;
-  if (hold_updates) holding_cut_ = cut;
+  if (hold_updates) awaited_cut_ = cut;
   return absl::OkStatus();
 }
 
 std::vector<Task> UpdateGate::Release(uint64_t cut) {
-  if (holding_cut_ != cut) return {};
-  holding_cut_ = 0;
-  return std::exchange(held_, {});
+  if (awaited_cut_ != cut) return {};
+  awaited_cut_ = 0;
+  return std::exchange(waiting_, {});
 }
 
 absl::StatusOr<bool> UpdateGate::BeginLoad() {

@@ -22,9 +22,9 @@ namespace satrap {
 
 class UpdateGate {
  public:
-  enum class Admission { kRun, kHeld, kRefused };
+  enum class Admission { kRun, kWaits, kRefused };
 
-  // Opens an Update, which stays open until Finish, whatever is returned. kHeld: `update` has been
+  // Opens an Update, which stays open until Finish, whatever is returned. kWaits: `update` has been
   // moved into the gate, and Release will return it. Otherwise `update` is unchanged: run it
   // (kRun), or answer with an error (kRefused).
   Admission Admit(Task* update);
@@ -35,10 +35,10 @@ class UpdateGate {
 
   // FAILED_PRECONDITION if an Update is open, during a load, after a load that failed and left no
   // rows, or if the rows are restored. With `hold_updates`, Updates that come before Release(cut)
-  // are held.
+  // wait.
   absl::Status BeginCut(uint64_t cut, bool hold_updates);
-  // The Updates held for this cut, in the order in which they came. Empty if no Updates are held
-  // for it, because a newer cut or none holds them.
+  // The Updates that wait for this cut, in the order in which they came. Empty if none waits for
+  // it, because they wait for a newer cut or for none.
   std::vector<Task> Release(uint64_t cut);
 
   // Returns whether the tables were untouched: no Update, no cut, and no load other than of a model
@@ -58,8 +58,8 @@ class UpdateGate {
   bool load_failed_ = false;
   bool touched_ = false;
   bool restored_ = false;
-  uint64_t holding_cut_ = 0;  // 0: none
-  std::vector<Task> held_;
+  uint64_t awaited_cut_ = 0;  // 0: none
+  std::vector<Task> waiting_;
 };
 
 }  // namespace satrap

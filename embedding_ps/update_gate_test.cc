@@ -19,7 +19,7 @@ class UpdateGateTest : public testing::Test {
   Admission Admit(int number) {
     Task update = [this, number] { ran_.push_back(number); };
     const Admission admission = gate_.Admit(&update);
-    EXPECT_EQ(update == nullptr, admission == Admission::kHeld);
+    EXPECT_EQ(update == nullptr, admission == Admission::kWaits);
     return admission;
   }
   void Release(uint64_t cut) {
@@ -49,9 +49,9 @@ TEST_F(UpdateGateTest, NeitherACutNorALoadBeginsWhileAnUpdateIsOpen) {
 
 TEST_F(UpdateGateTest, ACutHoldsUpdatesInOrderUntilItReleasesThem) {
   ASSERT_TRUE(gate_.BeginCut(3, true).ok());
-  EXPECT_EQ(Admit(1), Admission::kHeld);
-  EXPECT_EQ(Admit(2), Admission::kHeld);
-  EXPECT_FALSE(gate_.BeginCut(4, true).ok()) << "what is held is open";
+  EXPECT_EQ(Admit(1), Admission::kWaits);
+  EXPECT_EQ(Admit(2), Admission::kWaits);
+  EXPECT_FALSE(gate_.BeginCut(4, true).ok()) << "what waits is open";
   Release(2);
   EXPECT_THAT(ran_, ElementsAre()) << "another cut holds them";
   Release(3);

@@ -16,10 +16,10 @@
 namespace satrap {
 
 // OK, or INVALID_ARGUMENT with every problem, one per line: the field's path, the range or choice,
-// and the value got. REQUIRES: defaults are filled in.
+// and the value got. REQUIRES: defaults are filled in
 absl::Status ValidateJob(const JobConfig& job);
 
-// The problems that ValidateJob reports, as a list. REQUIRES: defaults are filled in.
+// The problems that ValidateJob reports, as a list. REQUIRES: defaults are filled in
 Problems ProblemsOfJob(const JobConfig& job);
 
 // The parts of ValidateJob.

@@ -224,7 +224,7 @@ TEST(CsvParserTest, AQuotedFieldIsMissingWhereTheSameStringIsWithoutQuotes) {
   }
 }
 
-TEST(CsvParserTest, AQuoteThatIsNotClosedOrHasTextBehindItMakesABadRecord) {
+TEST(CsvParserTest, AQuoteThatIsNotClosedOrHasTextAfterItMakesABadRecord) {
   const std::string columns = R"(columns { name: "y" kind: LABEL } columns { name: "a" kind: ID })";
   Csv csv(columns);
   EXPECT_EQ(csv.ReasonOf(R"(1,"a)"),

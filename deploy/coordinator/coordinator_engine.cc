@@ -12,6 +12,7 @@
 #include "common/role/ending.h"
 #include "common/role/protocol_fingerprint.h"
 #include "common/role/role_flags.h"
+#include "common/rpc/receivers.h"
 #include "common/rpc/timeouts.h"
 #include "deploy/coordinator/claim/start_position.h"
 #include "deploy/coordinator/coordinator_rep.h"
@@ -55,9 +56,8 @@ std::vector<Restart> RestartsOf(const ClaimedGeneration& claimed) {
   return restarts;
 }
 
-rpc::CallReceiver::Options ReceiverOptions(const Envelope& envelope, int senders) {
-  return {"coordinator", envelope, static_cast<uint32_t>(senders),
-          rpc::RpcTimeouts().hold_ms * 1000};
+rpc::CallReceiver::Options ReceiverOptions(const Envelope& envelope, int num_senders) {
+  return rpc::ReceiverOptions("coordinator", envelope, num_senders, rpc::RpcTimeouts());
 }
 
 // How the generation before the claimed one failed. Empty if it did not fail. Also empty if its job
@@ -107,7 +107,7 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
       submission(claimed.submission),
       executor(options.executor),
       leases_of_loaders(ReceiverOptions(envelope, job.data_loader().replicas()), executor),
-      commits_of_rank0(ReceiverOptions(envelope, /*senders=*/1), executor),
+      commits_of_rank0(ReceiverOptions(envelope, /*num_senders=*/1), executor),
       start_us(executor->NowUs()),
       log(std::move(claimed.log)),
       compact_at(log.compacted_number() + options.compact_after),

@@ -56,7 +56,8 @@ void CoordinatorWatch::Ask() {
     silent_ms_ += std::min(MonotonicMs() - start_ms, 2 * kTimeoutMs) + kPeriodMs;
   }
   // A process that ends after the run's end was decided is not its cause.
-  if ((SaysOver() || status_.writes_end()) && over_ms_ == 0) over_ms_ = MonotonicMs();
+  const bool is_decided = SaysGenerationIsOver() || status_.writes_end();
+  if (is_decided && over_ms_ == 0) over_ms_ = MonotonicMs();
   next_ms_ = MonotonicMs() + kPeriodMs;
 }
 

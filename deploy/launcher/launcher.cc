@@ -171,7 +171,7 @@ void Launcher::Rep::WaitForEvent(int64_t ms) {
 }
 
 bool Launcher::Rep::IsOver() const {
-  return generation->AnyEnded() || watch.SaysOver() || watch.IsSilent();
+  return generation->AnyEnded() || watch.SaysGenerationIsOver() || watch.IsSilent();
 }
 
 bool Launcher::Rep::MayHaveTrained() {

@@ -129,9 +129,11 @@ TEST_F(RoleLogTest, AStdoutThatNobodyReadsStopsNeitherSayNorTheEnd) {
   for (int i = 0; i < 1000; ++i) log_->Say("said");
   log_->Drain(1);
   // Unblock the thread, so that it no longer uses the descriptor when the test closes it.
-  signal(SIGPIPE, SIG_IGN);
+  const sighandler_t before = signal(SIGPIPE, SIG_IGN);
   close(ends[0]);
   log_->Drain(kDrainMs);
+  log_.reset();
+  signal(SIGPIPE, before);
   EXPECT_NE(Read("logs/role.log"), "");
 }
 

@@ -22,6 +22,10 @@ from suites import filter_of
 # tests would take their processor.
 WHOLE_RUN = "whole_run"
 WHOLE_RUNS_AT_A_TIME = 2
+PROCESSORS = os.cpu_count() or 1
+# Of the other tests, some mostly wait for processes or deadlines, so half as many more run at a time as there
+# are processors.
+OTHERS_AT_A_TIME = (PROCESSORS * 3 + 1) // 2
 # The filters of tests that run under sanitizers, and under ThreadSanitizer: it does not know the threads
 # that librdkafka makes with C's thrd_create, and crashes in them.
 UNSANITIZED = "-no_sanitizer"
@@ -150,7 +154,7 @@ class Run:
             *([f"--test_tag_filters={filters}"] if filters else []),
             *arguments,
         ])
-        self.seconds[phase] = self.seconds.get(phase, 0) + time.monotonic() - begun
+        self.add_seconds(phase, begun)
         with open(os.path.join(self.cache, "test_summary.log"), "a", encoding="utf-8") as log:
             log.write(said)
         none = may_be_none and status == NO_TESTS
@@ -159,6 +163,9 @@ class Run:
         if status != 0 and not none and not unknown:
             self.status = status
         return said
+
+    def add_seconds(self, phase, begun):
+        self.seconds[phase] = self.seconds.get(phase, 0) + time.monotonic() - begun
 
     def count(self, said, config_options, test_filter):
         targets = targets_of(said)
@@ -172,22 +179,29 @@ class Run:
         """One `bazel test` of targets, those that are whole runs after the others."""
         filtered = [f"--test_filter={test_filter}"] if test_filter else []
         arguments = [*options, *filtered, "--", *targets]
+        # A build begins with reading all BUILD files, which the first query does for it.
+        begun = time.monotonic()
         labels, tagged = self.tests_of(targets)
         whole_runs = labels & tagged(WHOLE_RUN)
+        self.add_seconds("build", begun)
         others = labels - whole_runs
         # Then nothing is built any more, so the seconds of the other phases are those of tests.
         # With all tests, the programs that no test starts are built, too.
         only = [] if targets == EVERYTHING else ["--build_tests_only"]
         self.bazel_run("build", "build", config_options, "", [*only, *arguments])
-        for phase, asked, tags, flags in (
-            ("tests", others or not whole_runs, f"-{WHOLE_RUN}" if whole_runs else "", []),
-            ("whole runs", whole_runs, WHOLE_RUN, [f"--local_test_jobs={WHOLE_RUNS_AT_A_TIME}"]),
+        for phase, asked, tags, at_a_time in (
+            ("tests", others or not whole_runs, f"-{WHOLE_RUN}" if whole_runs else "", OTHERS_AT_A_TIME),
+            ("whole runs", whole_runs, WHOLE_RUN, WHOLE_RUNS_AT_A_TIME),
         ):
             if asked:
+                # Bazel runs no more tests at a time than it has jobs, of which it takes one for each processor.
+                flags = [f"--jobs={max(at_a_time, PROCESSORS)}", f"--local_test_jobs={at_a_time}"]
                 said = self.bazel_run(
                     phase, "test", config_options, tags, [*flags, *arguments], bool(self.tag_filters)
                 )
+                begun = time.monotonic()
                 self.count(said, config_options, test_filter)
+                self.add_seconds(phase, begun)
 
     def tests_of(self, targets):
         """The labels of the tests that `bazel test` would run for these patterns, and a function that
@@ -342,7 +356,7 @@ def main(arguments):
         before.passed, before.failed = int(rest[0]), int(rest[1])
         for phase in rest[2:]:
             name, value = phase.split("=")
-            seconds[name] = float(value)
+            seconds[name] = seconds.get(name, 0) + float(value)
         rest = []
     request = Request(bazel, rest)
     options = (cuda_options(cache) if request.cuda else []) + request.options + kafka_options(cache)

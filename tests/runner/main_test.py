@@ -106,9 +106,40 @@ class MainTest(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (0, "5 passed, 0 failed"))
         self.assertEqual([call[0] for call in self.bazel.calls], ["build", "test", "test"])
         self.assertIn("--local_test_jobs=2", self.bazel_tests()[1])
-        self.assertNotIn("--local_test_jobs=2", self.bazel_tests()[0])
         self.assertTrue(any(line.startswith("seconds: build ") for line in lines))
         self.assertIn("      9.0 s  //common:b_test", lines)
+
+    def test_other_tests_outnumber_the_processors_unless_the_user_says_how_many_run(self):
+        self.assertGreater(main.OTHERS_AT_A_TIME, os.cpu_count())
+        self.run_main("test", "common", "--jobs=1", "--local_test_jobs=1")
+        # Of options that are given twice the last one counts.
+        for name in ("--jobs", "--local_test_jobs"):
+            jobs = [argument for argument in self.bazel_tests()[0] if argument.startswith(name + "=")]
+            self.assertEqual(jobs, [f"{name}={main.OTHERS_AT_A_TIME}", f"{name}=1"])
+
+    def test_each_step_is_in_a_phase(self):
+        self.write_xml("b_test", 3)
+        now = 0
+
+        def takes(seconds, real):
+            def call(*arguments):
+                nonlocal now
+                now += seconds
+                return real(*arguments)
+
+            return call
+
+        with mock.patch.object(main.time, "monotonic", lambda: now), \
+                mock.patch.object(FakeBazel, "query", takes(10, FakeBazel.query)), \
+                mock.patch.object(FakeBazel, "info", takes(100, FakeBazel.info)), \
+                mock.patch.object(FakeBazel, "run", takes(1000, FakeBazel.run)):
+            _, lines = self.run_main("test", said={
+                "--test_tag_filters=-whole_run": (0, "//common:a_test PASSED in 1.0s\n"),
+                "--test_tag_filters=whole_run": (0, "//common:b_test PASSED in 9.0s\n"),
+            })
+        # Three queries before the build, and two places of Bazel's outputs after each of the others.
+        self.assertIn("seconds: build 1030, tests 1200, whole runs 1200", lines)
+        self.assertEqual(now, 1030 + 1200 + 1200)
 
     def test_a_source_runs_its_suites_alone(self):
         status, lines = self.run_main("test", "common/x_test.cc")
@@ -170,6 +201,8 @@ class MainTest(unittest.TestCase):
         status, lines = self.run_main("check", "30", "0", "clang-tidy=12")
         self.assertEqual((status, lines[-1]), (0, "32 passed, 0 failed"))
         self.assertTrue(any(line.startswith("seconds: clang-tidy 12, build") for line in lines))
+        _, lines = self.run_main("check", "30", "0", "setup=7", "clang-tidy=12", "setup=5")
+        self.assertTrue(any(line.startswith("seconds: setup 12, clang-tidy 12, build") for line in lines))
         status, lines = self.run_main("check", "30", "1")
         self.assertEqual((status, lines[-1]), (1, "32 passed, 1 failed"))
 

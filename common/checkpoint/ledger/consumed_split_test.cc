@@ -150,7 +150,7 @@ TEST(ConsumedSplit, OfSeveralLastMessagesThatOfTheHighestOffsetCounts) {
   EXPECT_EQ(split.last_message()->offset, 19u) << "a block of before";
 }
 
-TEST(ConsumedSplit, PiecesAreCountedBehindTheFirst) {
+TEST(ConsumedSplit, PiecesAreCountedAfterTheFirst) {
   EXPECT_EQ(ConsumedSplit().PiecesBehind(), 0u);
   EXPECT_EQ(Of({Records(0, 0, 4, 4), Records(1, 0, 2, 4)}).PiecesBehind(), 0u) << "it goes on";
   EXPECT_EQ(Of({Records(0, 0, 4, 4), Records(2, 0, 4, 4)}).PiecesBehind(), 1u);
