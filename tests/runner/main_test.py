@@ -106,16 +106,9 @@ class MainTest(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (0, "5 passed, 0 failed"))
         self.assertEqual([call[0] for call in self.bazel.calls], ["build", "test", "test"])
         self.assertIn("--local_test_jobs=2", self.bazel_tests()[1])
+        self.assertNotIn("--local_test_jobs=2", self.bazel_tests()[0])
         self.assertTrue(any(line.startswith("seconds: build ") for line in lines))
         self.assertIn("      9.0 s  //common:b_test", lines)
-
-    def test_other_tests_outnumber_the_processors_unless_the_user_says_how_many_run(self):
-        self.assertGreater(main.OTHERS_AT_A_TIME, os.cpu_count())
-        self.run_main("test", "common", "--jobs=1", "--local_test_jobs=1")
-        # Of options that are given twice the last one counts.
-        for name in ("--jobs", "--local_test_jobs"):
-            jobs = [argument for argument in self.bazel_tests()[0] if argument.startswith(name + "=")]
-            self.assertEqual(jobs, [f"{name}={main.OTHERS_AT_A_TIME}", f"{name}=1"])
 
     def test_each_step_is_in_a_phase(self):
         self.write_xml("b_test", 3)
