@@ -52,10 +52,11 @@ TEST_F(LauncherEndTest, AnEndThatIsStillBeingWrittenIsWaitedForWhoeverExitsMeanw
   SetProgram("data_loader", after_asked + "exit 75");
   SetProgram("embedding_ps", after_asked + "sleep 2; mv '" + dir_ + "/run/failed.textproto' '" +
                                  dir_ + "/run/status.textproto'; exec sleep 60");
-  const RunEnd end = Run([] {}, {}, [&](const StatusAnswer& status) {
-    if (status.writes_end()) std::ofstream(dir_ + "/asked") << "x";
-    return true;
-  });
+  const RunEnd end = Run([] {}, {},
+                         [&](const StatusAnswer& status) {
+                           if (status.writes_end()) std::ofstream(dir_ + "/asked") << "x";
+                           return true;
+                         });
   EXPECT_EQ(end.kind, RunEnd::FAILED);
   EXPECT_THAT(end.message, HasSubstr("the data is wrong"));
   EXPECT_THAT(messages_, SizeIs(0));
