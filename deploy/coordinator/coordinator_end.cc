@@ -9,7 +9,8 @@
 namespace satrap {
 namespace {
 
-// Each attempt of a call waits, so a member that fails may wait more than once.
+// Each attempt of a call waits, so a member that fails may wait more than once. This bounds the
+// memory for them; who comes later is told at once what GenerationEnd::Told says.
 constexpr size_t kMostFailed = 1024;
 
 }  // namespace

@@ -189,7 +189,9 @@ TEST_F(CoordinatorMoveTest, APlaceThatBecomesFreeMayBeTakenForTheWholeTimeOfASta
     Load(3);
     EXPECT_EQ(state(), FAILED) << "the others hold what another run may wait for";
     EXPECT_EQ(reason(), "after 20 s there is still no embedding_ps 1");
-    EXPECT_EQ(Log().end()->state(), FAILED);
+    const RunLog log = Log();
+    ASSERT_NE(log.end(), nullptr);
+    EXPECT_EQ(log.end()->state(), FAILED);
   }
 }
 

@@ -85,8 +85,7 @@ int Main(int argc, char** argv) {
   const absl::optional<int> code =
       TakeProgramFlags(argc, argv,
                        "satrap_pod ROLE --config=FILE --scratch=DIR ...: starts a role of a run, "
-                       "and starts it again "
-                       "when it has ended",
+                       "and starts it again when it has ended",
                        flags.Table(), /*in_order=*/1);
   if (code.has_value()) return *code;
   return Exit(Run(flags));
