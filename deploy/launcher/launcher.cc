@@ -34,8 +34,7 @@ namespace {
 constexpr int64_t kTickMs = 100;
 // After the first sign of a failure, the launcher waits this long for the cause to become known.
 constexpr int64_t kSettleMs = 700;
-// How long the coordinator may take to write the run's end into a log that refuses it
-// (CoordinatorTimeouts::end_limit_ms), and to say so.
+// How long the coordinator may take to write the run's end (CoordinatorTimeouts::end_limit_ms).
 constexpr int64_t kWriteEndMs = 12000;
 // How long roles may take to exit by themselves after FINISHED or STOPPED.
 constexpr int64_t kFinishMs = 20000;
@@ -80,8 +79,8 @@ struct Launcher::Rep {
   // Kills the generation and starts the next one. Returns the run's end if there is no next one.
   absl::optional<RunEnd> Restart(const Cause& cause,
                                  absl::FunctionRef<void(const std::string&)> on_message);
-  // The coordinator died between the log's last entry and reporting it.
-  RunEnd EndInLog(StatusAnswer last);
+  // The end of a run whose log has it, as `last`. `seen` is what the launcher itself has found.
+  RunEnd EndInLog(StatusAnswer last, const Cause& seen);
   // Waits for `pause_ms`, and accepts a wish to stop meanwhile. Returns the run's end if the run
   // ends during the pause.
   absl::optional<RunEnd> Pause(int64_t pause_ms, const Ending& last);
@@ -254,7 +253,7 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   StatusAnswer last = watch.status();
   // Until its first generation has begun, a resume finds the end of the submission before.
   const bool has_begun = !options.next_job || progress.generation > generations_before;
-  if (has_begun && SetEndOfLog(progress, &last)) return EndInLog(std::move(last));
+  if (has_begun && SetEndOfLog(progress, &last)) return EndInLog(std::move(last), cause);
   const bool is_new_cut = progress.cut.has_value() &&
                           (!cut_before.has_value() || progress.cut->cut() != cut_before->cut());
   if (is_new_cut) restarts.OnCut();
@@ -371,11 +370,11 @@ RunEnd Launcher::Rep::EndOf(RunEnd::Kind kind) {
   return end;
 }
 
-RunEnd Launcher::Rep::EndInLog(StatusAnswer last) {
+RunEnd Launcher::Rep::EndInLog(StatusAnswer last, const Cause& seen) {
+  const Cause cause = CauseOfEndInLog(last.ending(), seen);
   watch.SetStatus(std::move(last));
   if (watch.state() == FINISHED) return Finish(RunEnd::FINISHED);
-  const Ending& ending = watch.status().ending();
-  if (watch.state() == FAILED) return Failed(ending.text(), ending);
+  if (watch.state() == FAILED) return Failed(cause.full, cause.ending);
   return EndOf(signals.first() != 0 ? RunEnd::INTERRUPTED : RunEnd::STOPPED);
 }
 

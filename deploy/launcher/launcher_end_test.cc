@@ -42,6 +42,21 @@ TEST_F(LauncherEndTest, NorIsOneWhoseLogSaysThatItWasStopped) {
   EXPECT_THAT(end.warnings, SizeIs(0)) << "nothing is lost";
 }
 
+// The role that was killed could tell nobody. The log has what another role saw of its death.
+TEST_F(LauncherEndTest, ARoleThatWasKilledIsTheCauseWhateverAnotherHasSeenOfIt) {
+  job_.set_max_restarts(5);
+  const RunEnd end = Run([&] {
+    AppendGeneration(1);
+    AppendToLog(
+        "end { state: FAILED submission: 1 ending { why: MEMBER_FAILED "
+        "origin { role: NN_WORKER index: 1 } text: 'nn_worker 1: connection closed' } }");
+    kill(pids_["nn_worker0"], SIGKILL);
+  });
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(end.message, HasSubstr("nn_worker 0 was killed by signal 9"));
+  EXPECT_THAT(messages_, SizeIs(0));
+}
+
 // A role that has failed may exit before a full disk takes the end.
 TEST_F(LauncherEndTest, AnEndThatIsStillBeingWrittenIsWaitedForWhoeverExitsMeanwhile) {
   job_.set_max_restarts(5);

@@ -145,6 +145,12 @@ Cause FindCause(const Generation& generation, const CoordinatorView& view) {
   return first == nullptr ? SilentCoordinator(coordinator, nullptr) : CauseOf(*first);
 }
 
+Cause CauseOfEndInLog(const Ending& in_log, const Cause& seen) {
+  const bool role_is_lost =
+      seen.ending.why() == Ending::MEMBER_LOST && !IsOf(seen.ending, COORDINATOR, 0);
+  return role_is_lost ? seen : Cause{in_log, in_log.text()};
+}
+
 std::string RestartText(const Cause& cause, bool is_scaled, int64_t pause_ms,
                         const RunProgress& progress, const StatusAnswer& status) {
   std::string text = is_scaled ? "the run is scaled" : cause.full;

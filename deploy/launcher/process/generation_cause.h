@@ -44,6 +44,11 @@ struct CoordinatorView {
 // process that ended. REQUIRES: the generation is over
 Cause FindCause(const Generation& generation, const CoordinatorView& view);
 
+// Why a run has failed whose log says so by `in_log`, while the launcher has `seen` its last
+// generation end. A role that was killed has told nobody, so the log then has only what another
+// process saw of its death, and `seen` is returned.
+Cause CauseOfEndInLog(const Ending& in_log, const Cause& seen);
+
 // The message about a restart: its reason, and where the run continues. REQUIRES: `progress` was
 // read after the end of the generation
 std::string RestartText(const Cause& cause, bool is_scaled, int64_t pause_ms,
