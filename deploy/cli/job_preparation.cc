@@ -281,9 +281,13 @@ absl::StatusOr<std::string> FindModel(const std::string& run) {
 
 std::vector<std::string> ModelWarnings(const JobConfig& job) {
   if (job.init_from().empty()) return {};
-  for (const char* place : {"", "/checkpoints/best", "/checkpoints/latest"}) {
-    const auto manifest = ReadManifest(job.init_from() + place);
-    if (manifest.ok()) return IdWarnings(*manifest, job);
+  // A run that trains may remove the cut that a link names just before it is opened; the link then
+  // names a newer one.
+  for (int read = 0; read < kReadsOfVanishingCuts; ++read) {
+    for (const char* place : {"", "/checkpoints/best", "/checkpoints/latest"}) {
+      const auto manifest = ReadManifest(job.init_from() + place);
+      if (manifest.ok()) return IdWarnings(*manifest, job);
+    }
   }
   return {};
 }
