@@ -27,7 +27,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr int64_t kPatienceMs = 60000;
 
