@@ -108,6 +108,7 @@ absl::StatusOr<std::string> ListOfRuns(Kubectl* kubectl) {
         "%-35s  %-16s  %s  %s%s\n", run, StateText(job), job.metadata().creationtimestamp(),
         AnnotationOf(job, kRunDirAnnotation), WhyFailed(job, PodsOf(objects, run))));
   }
+  // Job RUN is made last. So Job RUN-members without it was left by a command that was broken off.
   for (const KubectlObject* const job : members) {
     const std::string run = LabelOf(*job, kRunLabel);
     if (named.count(run) > 0) continue;
@@ -160,9 +161,11 @@ absl::StatusOr<std::vector<std::string>> ArgumentsInPod(const std::string& run,
         absl::StrCat("the run ", run, " ", StateText(*job), ": `satrap logs ",
                      RunArgument(run, kubectl->space()), "` shows how"));
   }
+  // While a submission is being made, Job RUN may not be there yet although the coordinator serves.
   const KubectlObject* const has_folder =
       job != nullptr ? job : FindObject(objects, "StatefulSet", coordinator);
   if (has_folder == nullptr || LabelOf(*has_folder, kRunLabel) != run) return NoRun(run, *kubectl);
+  // Runs the command line of the pod's own image, so that it is of the coordinator's build.
   return std::vector<std::string>{"exec",
                                   coordinator + "-0",
                                   "--container=satrap",
@@ -200,6 +203,7 @@ absl::StatusOr<std::string> PodsText(const std::string& run, Kubectl* kubectl) {
   for (const PodNote& note : NotesOfMissing(parts, kubectl)) {
     absl::StrAppend(&text, "  ", LineOf(note), "\n");
   }
+  // A StatefulSet does not replace the pod of a dead node until somebody removes the pod by force.
   for (const KubectlObject* const pod : pods) {
     if (!DoesNotGo(*pod)) continue;
     const std::string space =
