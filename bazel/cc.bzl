@@ -1,13 +1,18 @@
 """Libraries, programs and tests from lists of sources. A new source is one line in one list.
 
+The sources of a list are compiled together, at most ten at a time (unit.bzl).
+
 A source is named without its ending: "clock" is clock.h and clock.cc, as far as they exist, for a
 library, and clock_test.cc for a test.
 
 Who may depend on a library follows from its folder, by the layers of the project
 (tests/style/check.sh): everybody on common and proto, a role's own folders, deploy and tests on a
-role's. All depend on Abseil and on common/base, and those outside of common on
-common/numeric and common/thread, without naming them.
+role's. All depend on Abseil, on common/base and on the messages that most sources use
+(//proto:messages), those outside of common also on common/numeric and common/thread, and what only
+tests use on GoogleTest, without naming them.
 """
+
+load(":unit.bzl", "units")
 
 # g++ 12 warns falsely of overflows in std::string's inlined copies. It does not warn in system headers, but
 # a precompiled header loses that mark. `./satrap includes` compiles with these warnings.
@@ -18,15 +23,22 @@ _FALSE_WARNINGS = [
     "-Wno-stringop-overread",
 ]
 
+# In a unit (unit.bzl), g++ takes the sources for headers, and warns of classes there that have members of a
+# type in an unnamed namespace.
+_UNIT_COPTS = select({
+    "//bazel:clang": [],
+    "//conditions:default": ["-Wno-subobject-linkage"],
+})
+
 # The headers that most sources include are read in a precompiled form (precompiled.bzl), but not by
 # clang and not without optimisation, which do not take it. Programs that are tagged manual read them
 # as text, too: CI does not build them, so nothing would tell that their flags no longer suit the
 # precompiled header. Libraries keep it: what only such programs use has the flags of the others.
 def _precompiled(name, tags = []):
     if "manual" in tags:
-        return struct(copts = [], deps = [])
+        return struct(copts = _UNIT_COPTS, deps = [])
     return struct(
-        copts = select({
+        copts = _UNIT_COPTS + select({
             "//bazel:headers_as_text": [],
             "//conditions:default": [
                 "-include",
@@ -50,6 +62,13 @@ def _files(sources, endings):
         files += found
     return files
 
+def _compiled(name, sources, alone, together = True, ending = ""):
+    """The files to compile: units of the sources (unit.bzl), and those that stay alone."""
+    if not together:
+        return sources
+    apart = _files(alone, [ending + ".cc"])
+    return units(name, [source for source in sources if source not in apart], ending) + apart
+
 def _visibility():
     top = native.package_name().split("/")[0]
     if top in ("common", "proto"):
@@ -57,10 +76,13 @@ def _visibility():
     users = [top] + [folder for folder in ("deploy", "tests") if folder != top]
     return ["//%s:__subpackages__" % folder for folder in users]
 
+def _is_test_folder():
+    return native.package_name().split("/")[0] == "tests"
+
 def _deps(deps):
     """The deps, and what all have."""
     package = native.package_name()
-    everywhere = ["//third_party:absl"]
+    everywhere = ["//third_party:absl", "//proto:messages"]
     if package != "common/base":
         everywhere.append("//common/base")
     if package.split("/")[0] not in ("common", "proto"):
@@ -77,6 +99,7 @@ def satrap_library(
         copts = [],
         testonly = None,
         precompiled = True,
+        alone = [],
         **kwargs):
     """A cc_library.
 
@@ -87,17 +110,21 @@ def satrap_library(
       headers: those whose .cc another target has.
       deps: as in cc_library.
       copts: of all sources.
-      testonly: whether only tests may depend on it; if not given, its name tells: "testing", "x_testing".
+      testonly: whether only tests may depend on it; if not given, its name tells ("testing",
+        "x_testing"), or its folder (tests).
       precompiled: False for code that other compilers read, too.
+      alone: those of the sources that cannot be compiled together with others.
       **kwargs: for cc_library.
     """
     if testonly == None:
-        testonly = name == "testing" or name.endswith("_testing")
+        testonly = name == "testing" or name.endswith("_testing") or _is_test_folder()
+    if testonly:
+        deps = deps + ["//third_party:gtest"]
     common = _precompiled("testing_headers" if testonly else "library_headers")
     files = _files(sources, [".h", ".cc"]) + _files(headers, [".h"])
     native.cc_library(
         name = name,
-        srcs = [file for file in files if file.endswith(".cc")],
+        srcs = _compiled(name, [file for file in files if file.endswith(".cc")], alone, precompiled),
         hdrs = [file for file in files if file.endswith(".h")],
         copts = copts + (common.copts if precompiled else []),
         testonly = testonly,
@@ -106,7 +133,14 @@ def satrap_library(
         **kwargs
     )
 
-def satrap_binary(name, sources = [], deps = [], visibility = None, tags = [], **kwargs):
+def satrap_binary(
+        name,
+        sources = [],
+        deps = [],
+        visibility = None,
+        tags = [],
+        testonly = False,
+        **kwargs):
     """A cc_binary, of which each source is a .cc without a header.
 
     Args:
@@ -115,6 +149,7 @@ def satrap_binary(name, sources = [], deps = [], visibility = None, tags = [], *
       deps: as everywhere.
       visibility: its folder's, if not given.
       tags: as in cc_binary.
+      testonly: as in cc_binary; all of the folder tests are.
       **kwargs: for cc_binary.
     """
     common = _precompiled("library_headers", tags)
@@ -123,12 +158,13 @@ def satrap_binary(name, sources = [], deps = [], visibility = None, tags = [], *
         srcs = _files(sources, [".cc"]),
         copts = common.copts,
         tags = tags,
+        testonly = testonly or _is_test_folder(),
         visibility = visibility or _visibility(),
         deps = _deps(deps) + common.deps,
         **kwargs
     )
 
-def satrap_test(name, sources, deps = [], own_main = False, tags = [], **kwargs):
+def satrap_test(name, sources, deps = [], own_main = False, tags = [], alone = [], **kwargs):
     """One program of the tests of several sources; `./satrap test FILE` runs those of one source.
 
     All its sources end in _test.cc: .bazelrc compiles those with -O1, as their precompiled header, and g++
@@ -145,12 +181,13 @@ def satrap_test(name, sources, deps = [], own_main = False, tags = [], **kwargs)
       deps: as everywhere.
       own_main: whether a source has a main function.
       tags: as in cc_test.
+      alone: as everywhere.
       **kwargs: for cc_test.
     """
     common = _precompiled("test_headers", tags)
     native.cc_test(
         name = name,
-        srcs = _files(sources, ["_test.cc"]),
+        srcs = _compiled(name, _files(sources, ["_test.cc"]), alone, ending = "_test"),
         copts = common.copts,
         tags = tags,
         visibility = _visibility(),

@@ -16,25 +16,10 @@
 #include "data_loader/batch/quarantine_files.h"
 #include "data_loader/loader_streams.h"
 #include "data_loader/testing/temp_dir.h"
+#include "data_loader/topic_loader_testing.h"
 
 namespace satrap {
 namespace {
-
-using Parts = std::vector<Part>;
-
-// The header and the payload of a part, as bytes.
-std::string BytesOf(const Part& part) {
-  return absl::StrCat(
-      part.header.SerializeAsString(), "|",
-      absl::string_view(reinterpret_cast<const char*>(part.payload.data()), part.payload.size()));
-}
-
-void Consume(const Part& part, Ledger* ledger) {
-  for (const ProvenanceRange& range : part.header.part().provenance()) {
-    const absl::Status added = ledger->Add(part.header.epoch(), range);
-    ASSERT_TRUE(added.ok()) << added;
-  }
-}
 
 class RestartTest : public testing::Test {
  protected:

@@ -14,7 +14,7 @@ namespace {
 
 // The length of one wait for room in the queue or for acknowledgements. Each wait also handles the
 // deliveries that arrive.
-constexpr int kSliceMs = 100;
+constexpr int kWaitMs = 100;
 
 std::string NameOf(absl::string_view topic, int32_t partition) {
   if (partition < 0) return std::string(topic);
@@ -156,7 +156,7 @@ absl::Status KafkaProducer::Send(const Message& message, absl::Duration limit) {
           "messages to ", topic, " are not acknowledged: the queue is full; ",
           client_->Unreachable(absl::StrCat("within ", absl::FormatDuration(limit))).message()));
     }
-    client_->Poll(kSliceMs);
+    client_->Poll(kWaitMs);
   }
 }
 
@@ -165,7 +165,7 @@ absl::StatusOr<bool> KafkaProducer::TryFlush(absl::Duration limit) {
   for (;;) {
     const int64_t left_ms = deadline_ms - MonotonicMs();
     const rd_kafka_resp_err_t error =
-        rd_kafka_flush(client_->get(), static_cast<int>(std::clamp<int64_t>(left_ms, 0, kSliceMs)));
+        rd_kafka_flush(client_->get(), static_cast<int>(std::clamp<int64_t>(left_ms, 0, kWaitMs)));
     RETURN_IF_ERROR(first_error());
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return true;
     if (client_->trouble().hopeless) return client_->Unreachable("");

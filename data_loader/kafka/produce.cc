@@ -20,7 +20,6 @@
 namespace satrap {
 namespace {
 
-constexpr absl::Duration kFlushLimit = absl::Seconds(60);
 // The number of lines that are read between two checks of the clock.
 constexpr uint64_t kLinesPerLook = 64;
 

@@ -13,12 +13,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "data_loader/kafka/message_maker.h"
 #include "proto/job.pb.h"
 #include "proto/kafka.pb.h"
 
 namespace satrap {
+
+// How long a producer waits for the acknowledgements of what it has sent.
+inline constexpr absl::Duration kFlushLimit = absl::Seconds(60);
 
 struct ProduceOptions {
   KafkaConfig kafka;  // brokers and settings

@@ -16,7 +16,6 @@
 namespace satrap {
 namespace {
 
-constexpr absl::Duration kFlushLimit = absl::Seconds(60);
 constexpr uint64_t kMostRecordsPerLook = 64;
 constexpr double kLooksPerSecond = 20;
 

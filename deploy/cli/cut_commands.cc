@@ -21,7 +21,7 @@
 namespace satrap {
 namespace {
 
-absl::StatusOr<std::string> List(const std::string& typed) {
+absl::StatusOr<std::string> ListedCuts(const std::string& typed) {
   ASSIGN_OR_RETURN(const std::string run_dir, FindRun(typed, kRunsDir));
   return ListCuts(run_dir, int64_t{1000} * time(nullptr));
 }
@@ -69,12 +69,6 @@ absl::StatusOr<std::string> Verify(const std::string& folder) {
                       has_log ? "\n" : "; it lies in no run, so nothing tells which cut it is\n");
 }
 
-int Print(const absl::StatusOr<std::string>& text) {
-  if (!text.ok()) return PrintError(text.status());
-  printf("%s", text->c_str());
-  return 0;
-}
-
 }  // namespace
 
 int CheckpointCommand(const CommandCall& call) {
@@ -82,8 +76,8 @@ int CheckpointCommand(const CommandCall& call) {
   if (!typed.ok()) return PrintError(typed.status());
   const auto& [word, path] = *typed;
   if (word.empty()) return TakeCutOf(path);
-  if (word == "list") return Print(List(path));
-  return Print(OfCut(path, word == "inspect" ? Inspect : Verify));
+  if (word == "list") return PrintText(ListedCuts(path));
+  return PrintText(OfCut(path, word == "inspect" ? Inspect : Verify));
 }
 
 }  // namespace satrap

@@ -220,6 +220,12 @@ int PrintError(const absl::Status& status) {
   return 1;
 }
 
+int PrintText(const absl::StatusOr<std::string>& text) {
+  if (!text.ok()) return PrintError(text.status());
+  printf("%s", text->c_str());
+  return 0;
+}
+
 int PrintErrorOrStop(const absl::Status& status) {
   PrintError(status);
   return absl::IsCancelled(status) ? kInterrupted : 1;

@@ -68,6 +68,8 @@ void PrintWarnings(const std::vector<std::string>& warnings);
 
 // Prints one message, "satrap: ...", to stderr. Returns 1.
 int PrintError(const absl::Status& status);
+// Prints the text to stdout, or the error to stderr. Returns the exit code.
+int PrintText(const absl::StatusOr<std::string>& text);
 
 // Like PrintError, for a command that runs parts of itself in child processes (child_run.h):
 // returns 130 if the error says that a signal stopped one of them.

@@ -55,12 +55,6 @@ absl::StatusOr<std::string> StatusInCluster(const std::string& run, const std::s
       "pods:\n", pods);
 }
 
-int Print(const absl::StatusOr<std::string>& text) {
-  if (!text.ok()) return PrintError(text.status());
-  printf("%s", text->c_str());
-  return 0;
-}
-
 }  // namespace
 
 int StatusCommand(const CommandCall& call) {
@@ -73,8 +67,8 @@ int StatusCommand(const CommandCall& call) {
           absl::InvalidArgumentError("--namespace needs the name of a run: `satrap list` has "
                                      "those of the cluster"));
     const std::string& run = (*arguments)[0];
-    return Print(flags.space.empty() ? StatusInPod(run, flags.coordinator)
-                                     : StatusInCluster(run, flags.space));
+    return PrintText(flags.space.empty() ? StatusInPod(run, flags.coordinator)
+                                         : StatusInCluster(run, flags.space));
   }
   const auto run_dir = FindRun(arguments->empty() ? "" : (*arguments)[0], kRunsDir);
   if (!run_dir.ok()) return PrintError(run_dir.status());

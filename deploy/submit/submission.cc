@@ -20,7 +20,7 @@
 namespace satrap {
 namespace {
 
-constexpr int64_t kPeriodMs = 1000;
+constexpr int64_t kPollMs = 1000;
 // A ConfigMap holds 1 MiB, of which some is for its other fields.
 constexpr size_t kMostJobBytes = 1000000;
 
@@ -328,7 +328,7 @@ absl::Status Submission::Await(const std::function<bool(const KubectlList& parts
       if (!parts.ok()) return absl::UnavailableError(parts.status().message());
       return absl::DeadlineExceededError(absl::StrCat(limit_ms / 1000, " s"));
     }
-    if (wait_(kPeriodMs) != 0) return absl::CancelledError("stopped by a signal");
+    if (wait_(kPollMs) != 0) return absl::CancelledError("stopped by a signal");
   }
 }
 

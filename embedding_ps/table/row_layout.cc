@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <utility>
 
+#include "embedding_ps/table/row_lines.h"
+
 namespace satrap {
 namespace {
-
-constexpr size_t kCacheLineBytes = 64;
 
 size_t RoundUp(size_t value, size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;

@@ -18,11 +18,6 @@ absl::Status At(int segment, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("segments[", segment, "].", status.message()));
 }
 
-SATRAP_VECTORIZE_SAME_BITS void Scale(float factor, const float* __restrict from,
-                                      float* __restrict to, size_t n) {
-  for (size_t i = 0; i < n; ++i) to[i] = factor * from[i];
-}
-
 // The settings that decide how a segment's values are stepped, as a string to compare.
 std::string SteppedAlike(SegmentConfig segment) {
   segment.clear_name();
@@ -140,7 +135,7 @@ RowUpdater::Step::Step(const RowUpdater& updater, const StepContext& update, int
 
 void RowUpdater::Step::Prepare(const float* gradient, float* row) {
   if (updater_.only_normalises_) {
-    Scale(inverse_normalizer_, gradient, normalised_.data(), normalised_.size());
+    WriteScaled(inverse_normalizer_, gradient, normalised_.data(), normalised_.size());
     return;
   }
   for (const FusedSegments& fused : updater_.fused_) PrepareSegment(fused, gradient, row);

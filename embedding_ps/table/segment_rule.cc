@@ -7,12 +7,13 @@
 #include "embedding_ps/optimizer/row_step.h"
 
 namespace satrap {
-namespace {
 
-SATRAP_VECTORIZE_SAME_BITS void Scale(float factor, const float* __restrict from,
-                                      float* __restrict to, size_t n) {
+SATRAP_VECTORIZE_SAME_BITS void WriteScaled(float factor, const float* __restrict from,
+                                            float* __restrict to, size_t n) {
   for (size_t i = 0; i < n; ++i) to[i] = factor * from[i];
 }
+
+namespace {
 
 SATRAP_VECTORIZE_SAME_BITS void ScaleAndDecay(float factor, const float* __restrict from, float l2,
                                               const float* __restrict values, float* __restrict to,
@@ -91,7 +92,7 @@ void SegmentRule::Prepare(const StepContext& context, float inverse_normalizer,
   if (l2 > 0 && !l2_last) {
     ScaleAndDecay(inverse_normalizer, gradient, l2, values, prepared, dim);
   } else {
-    Scale(inverse_normalizer, gradient, prepared, dim);
+    WriteScaled(inverse_normalizer, gradient, prepared, dim);
   }
   // Most rows of a sweep have no sample. The norm of their gradient is 0, so no limit changes it,
   // and computing two norms would cost more than the rest of the rule.

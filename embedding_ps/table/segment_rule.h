@@ -14,6 +14,9 @@
 
 namespace satrap {
 
+// to[i] = factor * from[i] for n values. REQUIRES: no overlap
+void WriteScaled(float factor, const float* __restrict from, float* __restrict to, size_t n);
+
 class SegmentRule {
  public:
   // REQUIRES: `config` is in range (CheckTable)

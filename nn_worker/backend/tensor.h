@@ -51,6 +51,9 @@ inline int64_t PaddedStride(DType dtype, int64_t cols) {
   return std::max<int64_t>(1, (cols + line - 1) / line) * line;
 }
 
+// The smallest size of a buffer, above 0, after which another one may begin.
+inline int64_t PaddedBytes(int64_t bytes) { return PaddedStride(DType::kU8, bytes); }
+
 struct Tensor {
   DType dtype = DType::kF32;
   void* data = nullptr;

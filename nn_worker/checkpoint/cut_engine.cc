@@ -19,7 +19,6 @@
 namespace satrap {
 namespace {
 
-constexpr uint32_t kSender = 0;  // rank 0
 constexpr int kMostAbandonedInARow = 3;
 // Abandoned cuts in a row become an error only after this time: a disk that is full for some
 // seconds, because of another program's file that is soon removed, must not end the run.
@@ -94,7 +93,7 @@ absl::StatusOr<std::unique_ptr<CutEngine>> CutEngine::Create(const Options& opti
 CutEngine::CutEngine(const Options& options, Ledger ledger)
     : options_(options),
       embedding_ps_(options.envelope, options.timeouts, options.executor, options.embedding_ps),
-      commit_({kCommitCut, options.envelope, kSender, options.timeouts}, options.executor,
+      commit_({kCommitCut, options.envelope, kCutSender, options.timeouts}, options.executor,
               {rpc::Peer{"coordinator", options.coordinator}}),
       ledger_(std::move(ledger)),
       consumed_(ledger_.OfAll()) {}

@@ -13,7 +13,6 @@
 namespace satrap {
 namespace {
 
-constexpr uint32_t kSender = 0;  // rank 0
 constexpr int64_t kRetryUs = 100'000;
 
 // When the error of a call is reported.
@@ -78,7 +77,7 @@ PsControlClient::PsControlClient(const Envelope& envelope, const rpc::RpcTimeout
        {rpc::kBeginCut, rpc::kAwaitCut, rpc::kAbandonCut, rpc::kLoadTables}) {
     for (const rpc::Peer& peer : peers) {
       clients_[method.path].emplace_back(
-          rpc::NumberedClient::Options{method, envelope, kSender, timeouts}, executor,
+          rpc::NumberedClient::Options{method, envelope, kCutSender, timeouts}, executor,
           std::vector<rpc::Peer>{peer});
     }
   }

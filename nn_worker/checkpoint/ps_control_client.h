@@ -25,6 +25,9 @@
 
 namespace satrap {
 
+// The sender of the numbered calls about cuts: rank 0 makes them all.
+inline constexpr uint32_t kCutSender = 0;
+
 class PsControlClient {
  public:
   // Errors name method and PS.

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How long a random sample of the checkout's sources takes to compile, with the precompiled headers
-(bazel/cc.bzl) and without. Each source is compiled both ways, one after the other; outputs go to
-/dev/null.
+"""How long a random sample of the checkout's compilations takes as the build runs them: sources of a
+folder together (bazel/unit.bzl) with precompiled headers (bazel/cc.bzl); and, for comparison, each
+source by itself, with and without the precompiled header. Outputs go to /dev/null.
 
-    bazel build //... && python3 tests/benchmark/compile_times.py [SOURCES] [SEED]
+    bazel build //... && python3 tests/benchmark/compile_times.py [COMPILATIONS] [SEED]
 
-Prints one JSON line: the number of sources, the core-seconds of each way by kind, and the number of
-compilations in the whole build.
+Prints one JSON line: by kind, the numbers of compilations and of sources in the sample and the
+core-seconds of each way; and the number of compilations and of sources in the whole build.
 """
 
 import json
@@ -16,29 +16,40 @@ import resource
 import subprocess
 import sys
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "style"))
+import compile_commands  # noqa: E402
+
 # Commands run here, not in Bazel's execution root, which has only the folders that the last command needed.
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def compilations():
-    """The command lines of Bazel's C++ compilations for //..., as lists of arguments."""
-    query = 'mnemonic("CppCompile", deps(//...))'
+    """[(command line, its sources)] of Bazel's C++ compilations of ours for //..."""
+    query = 'mnemonic("CppCompile|JoinSources", deps(//...))'
     done = subprocess.run(
         ["bazel", "aquery", "--noshow_progress", "--output=jsonproto", query],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         check=True,
     )
-    # A compilation for the build's own tools has another configuration, and is no source of ours.
     actions = json.loads(done.stdout)["actions"]
-    return [action["arguments"] for action in actions if source_of(action["arguments"])]
+    units = compile_commands.sources_of_units(actions)
+    found = []
+    for action in actions:
+        arguments = action.get("arguments", [])
+        # A compilation for the build's own tools has no precompiled header, and neither have kernels.
+        if action["mnemonic"] == "CppCompile" and "-include" in arguments:
+            _, sources = compile_commands.compiled(arguments, units)
+            if sources:
+                found.append((arguments, sources))
+    return found
 
 
-def source_of(arguments):
-    """The source of ours that a command compiles, or "" for generated ones and others."""
-    source = arguments[arguments.index("-c") + 1] if "-c" in arguments else ""
-    here = source.endswith(".cc") and not source.startswith(("bazel-out/", "external/"))
-    return source if here and "-include" in arguments else ""
+def of_source(arguments, source):
+    """The command that compiles one source of a unit by itself."""
+    command = list(arguments)
+    command[command.index("-c") + 1] = source
+    return command
 
 
 def without_header(arguments):
@@ -65,16 +76,23 @@ def main():
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     found = compilations()
     sample = random.Random(seed).sample(found, min(size, len(found)))
-    seconds = {kind: {"sources": 0, "with": 0.0, "without": 0.0} for kind in ("product", "test")}
-    for arguments in sample:
-        kind = "test" if source_of(arguments).endswith("_test.cc") else "product"
-        seconds[kind]["sources"] += 1
-        seconds[kind]["with"] += core_seconds(arguments)
-        seconds[kind]["without"] += core_seconds(without_header(arguments))
-    for each in seconds.values():
-        each["with"] = round(each["with"], 1)
-        each["without"] = round(each["without"], 1)
-    print(json.dumps({"compilations": len(found), "core_seconds": seconds}))
+    ways = ("together", "alone", "alone_without_header")
+    result = {
+        kind: {"compilations": 0, "sources": 0, **dict.fromkeys(ways, 0.0)} for kind in ("product", "test")
+    }
+    for arguments, sources in sample:
+        of_kind = result["test" if sources[0].endswith("_test.cc") else "product"]
+        of_kind["compilations"] += 1
+        of_kind["sources"] += len(sources)
+        of_kind["together"] += core_seconds(arguments)
+        for source in sources:
+            alone = of_source(arguments, source)
+            of_kind["alone"] += core_seconds(alone)
+            of_kind["alone_without_header"] += core_seconds(without_header(alone))
+    for of_kind in result.values():
+        of_kind.update({way: round(of_kind[way], 1) for way in ways})
+    sources = sum(len(each) for _, each in found)
+    print(json.dumps({"compilations": len(found), "sources": sources, "core_seconds": result}))
 
 
 if __name__ == "__main__":

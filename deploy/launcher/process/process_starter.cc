@@ -56,7 +56,7 @@ std::vector<std::string> Decode(const std::string& message) {
 }
 
 template <typename T>
-T NumberOf(const std::string& text) {
+T Parsed(const std::string& text) {
   T number = 0;
   return absl::SimpleAtoi(text, &number) ? number : 0;
 }
@@ -123,7 +123,7 @@ class Starter {
     // A child keeps its pid until it is reaped here, so the signal cannot hit another process.
     for (size_t i = 2; i < request.size(); ++i) {
       for (ChildProcess& child : children_) {
-        if (child.pid() == NumberOf<pid_t>(request[i])) child.Signal(NumberOf<int>(request[1]));
+        if (child.pid() == Parsed<pid_t>(request[i])) child.Signal(Parsed<int>(request[1]));
       }
     }
     Send({kSent});
@@ -198,7 +198,7 @@ absl::Status ProcessStarter::Replace(int64_t timeout_ms) {
 }
 
 void ProcessStarter::TakeExit(const std::vector<std::string>& message) {
-  exits_.push_back({NumberOf<pid_t>(message[1]), NumberOf<int>(message[2])});
+  exits_.push_back({Parsed<pid_t>(message[1]), Parsed<int>(message[2])});
   running_.erase(exits_.back().pid);
 }
 
@@ -252,9 +252,9 @@ absl::StatusOr<pid_t> ProcessStarter::Start(const std::vector<std::string>& args
   request.insert(request.end(), args.begin(), args.end());
   ASSIGN_OR_RETURN(const std::string answer, Ask(Encode(request)));
   const std::vector<std::string> strings = Decode(answer);
-  if (strings[0] == kStarted) return *running_.insert(NumberOf<pid_t>(strings[1])).first;
-  absl::Status refusal(static_cast<absl::StatusCode>(NumberOf<int>(strings[1])), strings[3]);
-  return MarkShortage(std::move(refusal), static_cast<Shortage>(NumberOf<int>(strings[2])));
+  if (strings[0] == kStarted) return *running_.insert(Parsed<pid_t>(strings[1])).first;
+  absl::Status refusal(static_cast<absl::StatusCode>(Parsed<int>(strings[1])), strings[3]);
+  return MarkShortage(std::move(refusal), static_cast<Shortage>(Parsed<int>(strings[2])));
 }
 
 absl::Status ProcessStarter::Signal(const std::vector<pid_t>& pids, int signal) {

@@ -12,8 +12,6 @@ namespace {
 
 constexpr int64_t kFirstBytes = 1 << 18;
 
-int64_t Padded(int64_t bytes) { return PaddedStride(DType::kU8, bytes); }
-
 }  // namespace
 
 void DeviceTables::AppendWords(const char* data, size_t bytes, std::vector<int64_t>* words) {
@@ -40,7 +38,7 @@ absl::Status DeviceTables::Reserve(int64_t bytes) {
 
 void DeviceTables::MakeRoom(int64_t bytes) {
   if (kind_ == ListKind::kNetwork && !tables_.empty() && !refused_) {
-    const int64_t wanted = std::max(2 * bytes_, Padded(4 * bytes));
+    const int64_t wanted = std::max(2 * bytes_, PaddedBytes(4 * bytes));
     if (held_bytes_ + wanted <= kMostBytes) {
       refused_ = !Grow(wanted).ok();
       if (!refused_) return;
@@ -50,7 +48,7 @@ void DeviceTables::MakeRoom(int64_t bytes) {
   if (!tables_.empty()) ++epoch_;
   tables_.clear();
   used_bytes_ = 0;
-  if (bytes > bytes_) CHECK_OK(Grow(std::max(kFirstBytes, Padded(4 * bytes))));
+  if (bytes > bytes_) CHECK_OK(Grow(std::max(kFirstBytes, PaddedBytes(4 * bytes))));
 }
 
 const void* DeviceTables::TableBytes(const char* data, int64_t bytes) {
@@ -60,7 +58,7 @@ const void* DeviceTables::TableBytes(const char* data, int64_t bytes) {
   if (found != tables_.end()) return found->second;
   if (used_bytes_ + bytes > bytes_) MakeRoom(bytes);
   char* const table = memory_ + used_bytes_;
-  used_bytes_ += Padded(bytes);
+  used_bytes_ += PaddedBytes(bytes);
   copy_(data, table, bytes);
   tables_.emplace(std::move(key), table);
   return table;

@@ -15,8 +15,6 @@ namespace {
 constexpr int64_t kHangTimeoutMs = 600000;
 constexpr int64_t kFirstRingBytes = 1 << 20;
 
-int64_t Padded(int64_t bytes) { return PaddedStride(DType::kU8, bytes); }
-
 // The rows of a tensor, as bytes.
 template <typename Byte>
 ByteRows<Byte> RowsOf(const Tensor& tensor) {
@@ -135,7 +133,7 @@ bool DeviceTransfers::FitsRing(int64_t bytes, int64_t* begin) const {
 }
 
 int64_t DeviceTransfers::ReserveRing(int64_t bytes) {
-  bytes = Padded(bytes);
+  bytes = PaddedBytes(bytes);
   int64_t begin = 0;
   for (;;) {
     Deliver();
@@ -162,7 +160,7 @@ void DeviceTransfers::AddRingCopy(int64_t begin, int64_t bytes, absl::Span<uint8
   std::unique_ptr<Event> done = std::move(idle_events_.back());
   idle_events_.pop_back();
   stream()->Record(done.get());
-  ring_copies_.push_back({std::move(done), begin, begin + Padded(bytes), host});
+  ring_copies_.push_back({std::move(done), begin, begin + PaddedBytes(bytes), host});
 }
 
 void DeviceTransfers::Deliver() {
@@ -270,14 +268,14 @@ void* DeviceTransfers::ScratchBytes(int64_t bytes) {
 
 absl::Status DeviceTransfers::ReserveScratch(int64_t bytes) {
   MutexLock lock(&scratch_mutex_);
-  meter_->NoteScratchUse(Padded(bytes));
+  meter_->NoteScratchUse(PaddedBytes(bytes));
   if (bytes <= scratch_bytes_ && scratch_ != nullptr) return absl::OkStatus();
   return TakeScratch(bytes);
 }
 
 absl::Status DeviceTransfers::GrowScratch(int64_t bytes) {
   MutexLock lock(&scratch_mutex_);
-  meter_->NoteScratchUse(Padded(bytes));
+  meter_->NoteScratchUse(PaddedBytes(bytes));
   if (bytes <= scratch_bytes_ && scratch_ != nullptr) return absl::OkStatus();
   const absl::Status twofold = TakeScratch(std::max(bytes, 2 * scratch_bytes_));
   // This request does not need twice the size; doubling only saves later allocations. If there is
@@ -286,7 +284,7 @@ absl::Status DeviceTransfers::GrowScratch(int64_t bytes) {
 }
 
 absl::Status DeviceTransfers::TakeScratch(int64_t bytes) {
-  const int64_t wanted = Padded(bytes);
+  const int64_t wanted = PaddedBytes(bytes);
   ASSIGN_OR_RETURN(scratch_, AllocateDevice(wanted));
   meter_->CountScratch(wanted);
   scratch_bytes_ = wanted;

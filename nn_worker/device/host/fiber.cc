@@ -50,7 +50,7 @@ namespace {
 
 // The size of the guard pages below each stack. It is larger than the largest frame of a function,
 // because a larger frame could reach beyond the guard without touching it.
-constexpr size_t kGuardBytes = 64 * 1024;
+constexpr size_t kStackGuardBytes = 64 * 1024;
 // Kernels need little of this stack. Most of it is for composing the message of a failed check, and
 // for a sanitizer's frames. Pages that are never touched cost nothing.
 constexpr size_t kStackBytes = 128 * 1024;
@@ -60,14 +60,15 @@ constexpr size_t kStackBytes = 128 * 1024;
 Fiber::Fiber(void (*body)(void* argument), void* argument)
     : body_(body),
       argument_(argument),
-      stack_(static_cast<char*>(mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
-                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
+      stack_(
+          static_cast<char*>(mmap(nullptr, kStackGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
   CHECK(stack_ != MAP_FAILED) << "no memory for the stack of a kernel's thread";
-  CHECK(mprotect(stack_, kGuardBytes, PROT_NONE) == 0);
+  CHECK(mprotect(stack_, kStackGuardBytes, PROT_NONE) == 0);
   // Builds the stack in the state in which SatrapSwitchStack leaves a stack: six registers, where
   // rbx and r12 hold the arguments of SatrapStartFiber, and the address of SatrapStartFiber as the
   // return address. When SatrapStartFiber makes its call, the stack is aligned to 16.
-  void** top = reinterpret_cast<void**>(stack_ + kGuardBytes + kStackBytes);
+  void** top = reinterpret_cast<void**>(stack_ + kStackGuardBytes + kStackBytes);
   *--top = nullptr;
   *--top = nullptr;
   *--top = reinterpret_cast<void*>(&SatrapStartFiber);
@@ -84,9 +85,9 @@ Fiber::~Fiber() {
   // AddressSanitizer has poisoned frames that were left on the stack. Without this call, the next
   // memory mapped here would be poisoned, too.
   if (__asan_unpoison_memory_region != nullptr) {
-    __asan_unpoison_memory_region(stack_, kGuardBytes + kStackBytes);
+    __asan_unpoison_memory_region(stack_, kStackGuardBytes + kStackBytes);
   }
-  munmap(stack_, kGuardBytes + kStackBytes);
+  munmap(stack_, kStackGuardBytes + kStackBytes);
 }
 
 void Fiber::Start(Fiber* fiber) {
@@ -98,7 +99,7 @@ void Fiber::Start(Fiber* fiber) {
 
 void Fiber::Resume() {
   if (__sanitizer_start_switch_fiber != nullptr) {
-    __sanitizer_start_switch_fiber(&resumer_fake_stack_, stack_ + kGuardBytes, kStackBytes);
+    __sanitizer_start_switch_fiber(&resumer_fake_stack_, stack_ + kStackGuardBytes, kStackBytes);
   }
   if (tsan_fiber_ != nullptr) {
     tsan_resumer_ = __tsan_get_current_fiber();
