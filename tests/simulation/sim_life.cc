@@ -133,7 +133,12 @@ void Life::MakeCoordinator() {
   // members get, true or not.
   rpc::Handler* handler = crew_.Keep(std::make_unique<CoordinatorWatch>(
       planting_.BeforeCoordinator(coordinator_.get(), job_.run_dir(), coordinator_disk_.get()),
-      crew_.coordinator(), surroundings_.told));
+      crew_.coordinator(),
+      [this] {
+        const RunState state = coordinator_->Status().state();
+        return state != STARTING && state != RUNNING;
+      },
+      surroundings_.told));
   surroundings_.network->Listen(surroundings_.addresses->coordinator, crew_.coordinator(), handler);
 }
 
