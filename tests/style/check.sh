@@ -143,10 +143,12 @@ check_headers() {
     END { finish() }'
 }
 
-# clang-format breaks the lines of code, but leaves those of comments alone.
+# clang-format breaks the lines of code, but leaves those of comments alone, and it does not read protos.
 check_widths() {
-  files '*.h' '*.cc' | scan '
-    /^ *\/\// && length($0) > 100 { print FILENAME ":" FNR ": a comment of more than 100 columns" }'
+  files '*.h' '*.cc' '*.proto' | scan '
+    (/^ *\/\// || FILENAME ~ /\.proto$/ && /\/\//) && length($0) > 100 {
+      print FILENAME ":" FNR ": a comment of more than 100 columns"
+    }'
 }
 
 # A longer file or function probably does two things; if not, ALLOWED says why. The comment that a

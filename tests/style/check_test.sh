@@ -122,6 +122,8 @@ expect_found sizes common/b.h 'more than 150' < <(
   printf '\n%.0s' {1..151}
 )
 expect_found widths common/b.cc 'more than 100 columns' < <(printf '  // %099d\n' 0)
+expect_found widths proto/b.proto 'more than 100 columns' < <(printf '  // %099d\n' 0)
+expect_found widths proto/b.proto 'more than 100 columns' < <(printf '  NONE = 0;  // %099d\n' 0)
 expect_found words common/b.cc 'unfinished' <<<"// TO""DO: the rest"
 expect_found words common/b.cc 'one machine' <<<'const char* kFile = "/ho''me/me/data";'
 expect_found words common/b.cc 'on the net' <<<'// From https:''//example.org/page.'
