@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
@@ -105,21 +106,21 @@ class FakeCoordinator final : public rpc::Handler {
     silent_ = true;
   }
   // Waits until `count` heartbeats have come and have been left unanswered.
-  void AwaitUnanswered(size_t count) {
-    MutexLock lock(&mutex_);
-    while (unanswered_.size() < count) changed_.Wait(&mutex_);
-  }
+  void AwaitUnanswered(size_t count);
 
  private:
+  // The answers to these calls.
+  absl::StatusOr<rpc::Message> Register(const rpc::Message& request);
+  absl::StatusOr<rpc::Message> Heartbeat(const rpc::Message& request);
+  absl::StatusOr<rpc::Message> Wish(const rpc::Message& request);
+  // Answers the call, or leaves it unanswered.
+  void Fail(const rpc::Message& request, rpc::Callback respond);
+
   bool silent() {
     MutexLock lock(&mutex_);
     return silent_;
   }
-  void KeepUnanswered(rpc::Callback respond) {
-    MutexLock lock(&mutex_);
-    unanswered_.push_back(std::move(respond));
-    changed_.NotifyAll();
-  }
+  void KeepUnanswered(rpc::Callback respond);
 
   Mutex mutex_;
   CondVar changed_;

@@ -163,11 +163,14 @@ check_sizes() {
     contract && /^\/\// { ++skipped }
     !/^\/\// { contract = 0 }
     { lines = FNR - skipped }
-    /^[A-Za-z].*[({,]$/ && !/^(namespace|class|struct|enum|extern|union)[ {]/ { start = FNR; opened = 0 }
+    # A table or a text that is given a value is data.
+    /^[A-Za-z].*[({,]$/ && !/^(namespace|class|struct|enum|extern|union)[ {]/ && !/ = (R"[a-z]*\(|\{)$/ {
+      start = FNR; opened = 0
+    }
     start && /{$/ { opened = 1 }
     start && !opened && /;$/ { start = 0 }  # a declaration
     /^}/ && start {
-      if (FNR - start > 100) print path ":" start ": a function of " FNR - start " lines, more than 100"
+      if (FNR - start > 70) print path ":" start ": a function of " FNR - start " lines, more than 70"
       start = 0
     }
     END { finish() }'
