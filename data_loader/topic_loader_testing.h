@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/ledger/ledger.h"
 #include "common/testing/manual_executor.h"
-#include "data_loader/kafka/fake_topic.h"
+#include "data_loader/kafka/testing/fake_topic.h"
 #include "data_loader/loader_streams.h"
 
 namespace satrap {

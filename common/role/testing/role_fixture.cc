@@ -1,4 +1,4 @@
-#include "common/role/role_fixture.h"
+#include "common/role/testing/role_fixture.h"
 
 #include <unistd.h>
 

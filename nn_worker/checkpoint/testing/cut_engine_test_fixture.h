@@ -1,7 +1,7 @@
 // A CutEngine of rank 0 with two embedding PSs and a coordinator, in one thread, on a real folder.
 
-#ifndef SATRAP_NN_WORKER_CHECKPOINT_CUT_ENGINE_TEST_FIXTURE_H_
-#define SATRAP_NN_WORKER_CHECKPOINT_CUT_ENGINE_TEST_FIXTURE_H_
+#ifndef SATRAP_NN_WORKER_CHECKPOINT_TESTING_CUT_ENGINE_TEST_FIXTURE_H_
+#define SATRAP_NN_WORKER_CHECKPOINT_TESTING_CUT_ENGINE_TEST_FIXTURE_H_
 
 #include <cstdint>
 #include <filesystem>
@@ -17,9 +17,9 @@
 #include "common/testing/manual_executor.h"
 #include "gtest/gtest.h"
 #include "nn_worker/checkpoint/cut_engine.h"
-#include "nn_worker/checkpoint/fake_committer.h"
-#include "nn_worker/checkpoint/fake_cut_ps.h"
-#include "nn_worker/checkpoint/lossy_link.h"
+#include "nn_worker/checkpoint/testing/fake_committer.h"
+#include "nn_worker/checkpoint/testing/fake_cut_ps.h"
+#include "nn_worker/checkpoint/testing/lossy_link.h"
 
 namespace satrap {
 
@@ -130,4 +130,4 @@ class CutEngineTest : public testing::Test {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_CHECKPOINT_CUT_ENGINE_TEST_FIXTURE_H_
+#endif  // SATRAP_NN_WORKER_CHECKPOINT_TESTING_CUT_ENGINE_TEST_FIXTURE_H_

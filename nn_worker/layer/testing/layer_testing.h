@@ -1,8 +1,8 @@
 // Tests a layer by comparing its gradients with central differences of its own Forward, on every
 // kind of backend.
 
-#ifndef SATRAP_NN_WORKER_LAYER_LAYER_TESTING_H_
-#define SATRAP_NN_WORKER_LAYER_LAYER_TESTING_H_
+#ifndef SATRAP_NN_WORKER_LAYER_TESTING_LAYER_TESTING_H_
+#define SATRAP_NN_WORKER_LAYER_TESTING_LAYER_TESTING_H_
 
 #include <cstdint>
 #include <functional>
@@ -119,4 +119,4 @@ class LayerTest : public testing::TestWithParam<LayerBackend> {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_LAYER_LAYER_TESTING_H_
+#endif  // SATRAP_NN_WORKER_LAYER_TESTING_LAYER_TESTING_H_

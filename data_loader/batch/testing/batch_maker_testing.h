@@ -1,7 +1,7 @@
 // Helpers that the tests of batch makers share.
 
-#ifndef SATRAP_DATA_LOADER_BATCH_BATCH_MAKER_TESTING_H_
-#define SATRAP_DATA_LOADER_BATCH_BATCH_MAKER_TESTING_H_
+#ifndef SATRAP_DATA_LOADER_BATCH_TESTING_BATCH_MAKER_TESTING_H_
+#define SATRAP_DATA_LOADER_BATCH_TESTING_BATCH_MAKER_TESTING_H_
 
 #include <gtest/gtest.h>
 
@@ -38,4 +38,4 @@ inline std::vector<std::vector<Part>> RunEpoch(const StreamSpec& spec, BatchMake
 
 }  // namespace satrap
 
-#endif  // SATRAP_DATA_LOADER_BATCH_BATCH_MAKER_TESTING_H_
+#endif  // SATRAP_DATA_LOADER_BATCH_TESTING_BATCH_MAKER_TESTING_H_

@@ -1,7 +1,7 @@
 // An embedding PS for tests of CutEngine.
 
-#ifndef SATRAP_NN_WORKER_CHECKPOINT_FAKE_CUT_PS_H_
-#define SATRAP_NN_WORKER_CHECKPOINT_FAKE_CUT_PS_H_
+#ifndef SATRAP_NN_WORKER_CHECKPOINT_TESTING_FAKE_CUT_PS_H_
+#define SATRAP_NN_WORKER_CHECKPOINT_TESTING_FAKE_CUT_PS_H_
 
 #include <cstdint>
 #include <filesystem>
@@ -13,7 +13,7 @@
 #include "common/file/file_system.h"
 #include "common/rpc/control_methods.h"
 #include "gtest/gtest.h"
-#include "nn_worker/checkpoint/fake_cut_peer.h"
+#include "nn_worker/checkpoint/testing/fake_cut_peer.h"
 
 namespace satrap {
 
@@ -114,4 +114,4 @@ class FakeCutPs final : public rpc::Handler {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_CHECKPOINT_FAKE_CUT_PS_H_
+#endif  // SATRAP_NN_WORKER_CHECKPOINT_TESTING_FAKE_CUT_PS_H_

@@ -1,7 +1,7 @@
 // Test support: compares an optimizer with a scalar reference in double.
 
-#ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_REFERENCE_CHECK_H_
-#define SATRAP_EMBEDDING_PS_OPTIMIZER_REFERENCE_CHECK_H_
+#ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_TESTING_REFERENCE_CHECK_H_
+#define SATRAP_EMBEDDING_PS_OPTIMIZER_TESTING_REFERENCE_CHECK_H_
 
 #include <cmath>
 #include <vector>
@@ -67,4 +67,4 @@ inline std::unique_ptr<const SparseOptimizer> OptimizerOf(const SparseOptimizerC
 
 }  // namespace satrap
 
-#endif  // SATRAP_EMBEDDING_PS_OPTIMIZER_REFERENCE_CHECK_H_
+#endif  // SATRAP_EMBEDDING_PS_OPTIMIZER_TESTING_REFERENCE_CHECK_H_

@@ -1,16 +1,16 @@
 // The base of tests of a role's process. Each case runs in a separate process, together with a
 // coordinator (fake_coordinator.h), so that the test sees from outside how the process ends.
 
-#ifndef SATRAP_COMMON_ROLE_ROLE_FIXTURE_H_
-#define SATRAP_COMMON_ROLE_ROLE_FIXTURE_H_
+#ifndef SATRAP_COMMON_ROLE_TESTING_ROLE_FIXTURE_H_
+#define SATRAP_COMMON_ROLE_TESTING_ROLE_FIXTURE_H_
 
 #include <cstdio>
 #include <functional>
 #include <string>
 
 #include "common/role/ending.h"
-#include "common/role/fake_coordinator.h"
 #include "common/role/role_runtime.h"
+#include "common/role/testing/fake_coordinator.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -40,4 +40,4 @@ class RoleRuntimeTest : public ::testing::Test {
 
 }  // namespace satrap
 
-#endif  // SATRAP_COMMON_ROLE_ROLE_FIXTURE_H_
+#endif  // SATRAP_COMMON_ROLE_TESTING_ROLE_FIXTURE_H_

@@ -1,7 +1,7 @@
 // A connection for tests that delays, loses and repeats messages.
 
-#ifndef SATRAP_NN_WORKER_CHECKPOINT_LOSSY_LINK_H_
-#define SATRAP_NN_WORKER_CHECKPOINT_LOSSY_LINK_H_
+#ifndef SATRAP_NN_WORKER_CHECKPOINT_TESTING_LOSSY_LINK_H_
+#define SATRAP_NN_WORKER_CHECKPOINT_TESTING_LOSSY_LINK_H_
 
 #include <cstdint>
 #include <memory>
@@ -51,4 +51,4 @@ class LossyLink final : public rpc::Channel {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_CHECKPOINT_LOSSY_LINK_H_
+#endif  // SATRAP_NN_WORKER_CHECKPOINT_TESTING_LOSSY_LINK_H_

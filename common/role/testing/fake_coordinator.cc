@@ -1,4 +1,4 @@
-#include "common/role/fake_coordinator.h"
+#include "common/role/testing/fake_coordinator.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // A coordinator for tests of CutEngine.
 
-#ifndef SATRAP_NN_WORKER_CHECKPOINT_FAKE_COMMITTER_H_
-#define SATRAP_NN_WORKER_CHECKPOINT_FAKE_COMMITTER_H_
+#ifndef SATRAP_NN_WORKER_CHECKPOINT_TESTING_FAKE_COMMITTER_H_
+#define SATRAP_NN_WORKER_CHECKPOINT_TESTING_FAKE_COMMITTER_H_
 
 #include <filesystem>
 #include <string>
@@ -12,7 +12,7 @@
 #include "common/checkpoint/run_log.h"
 #include "common/role/coordinator_client.h"
 #include "gtest/gtest.h"
-#include "nn_worker/checkpoint/fake_cut_peer.h"
+#include "nn_worker/checkpoint/testing/fake_cut_peer.h"
 
 namespace satrap {
 
@@ -56,4 +56,4 @@ class FakeCommitter final : public rpc::Handler {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_CHECKPOINT_FAKE_COMMITTER_H_
+#endif  // SATRAP_NN_WORKER_CHECKPOINT_TESTING_FAKE_COMMITTER_H_

@@ -3,8 +3,8 @@
 //
 // Thread-safe.
 
-#ifndef SATRAP_COMMON_ROLE_FAKE_COORDINATOR_H_
-#define SATRAP_COMMON_ROLE_FAKE_COORDINATOR_H_
+#ifndef SATRAP_COMMON_ROLE_TESTING_FAKE_COORDINATOR_H_
+#define SATRAP_COMMON_ROLE_TESTING_FAKE_COORDINATOR_H_
 
 #include <cstdint>
 #include <utility>
@@ -149,4 +149,4 @@ class FakeCoordinator final : public rpc::Handler {
 
 }  // namespace satrap
 
-#endif  // SATRAP_COMMON_ROLE_FAKE_COORDINATOR_H_
+#endif  // SATRAP_COMMON_ROLE_TESTING_FAKE_COORDINATOR_H_

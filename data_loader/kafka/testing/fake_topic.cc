@@ -1,4 +1,4 @@
-#include "data_loader/kafka/fake_topic.h"
+#include "data_loader/kafka/testing/fake_topic.h"
 
 #include <algorithm>
 #include <memory>

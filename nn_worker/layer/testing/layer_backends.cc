@@ -4,7 +4,7 @@
 #include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/testing/planned_host_backend.h"
 #include "nn_worker/backend/testing/reference_backend.h"
-#include "nn_worker/layer/layer_testing.h"
+#include "nn_worker/layer/testing/layer_testing.h"
 
 namespace satrap {
 

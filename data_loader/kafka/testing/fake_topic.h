@@ -4,8 +4,8 @@
 //
 // Not thread-safe: one thread reads and writes.
 
-#ifndef SATRAP_DATA_LOADER_KAFKA_FAKE_TOPIC_H_
-#define SATRAP_DATA_LOADER_KAFKA_FAKE_TOPIC_H_
+#ifndef SATRAP_DATA_LOADER_KAFKA_TESTING_FAKE_TOPIC_H_
+#define SATRAP_DATA_LOADER_KAFKA_TESTING_FAKE_TOPIC_H_
 
 #include <cstdint>
 #include <functional>
@@ -90,4 +90,4 @@ class FakeTopics {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DATA_LOADER_KAFKA_FAKE_TOPIC_H_
+#endif  // SATRAP_DATA_LOADER_KAFKA_TESTING_FAKE_TOPIC_H_

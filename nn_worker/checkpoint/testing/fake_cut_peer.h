@@ -1,7 +1,7 @@
 // What the peers of a CutEngine in tests have in common: one run, one generation, short timeouts.
 
-#ifndef SATRAP_NN_WORKER_CHECKPOINT_FAKE_CUT_PEER_H_
-#define SATRAP_NN_WORKER_CHECKPOINT_FAKE_CUT_PEER_H_
+#ifndef SATRAP_NN_WORKER_CHECKPOINT_TESTING_FAKE_CUT_PEER_H_
+#define SATRAP_NN_WORKER_CHECKPOINT_TESTING_FAKE_CUT_PEER_H_
 
 #include <cstdint>
 
@@ -39,4 +39,4 @@ inline rpc::CallReceiver NewFakeReceiver(ManualExecutor* executor) {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_CHECKPOINT_FAKE_CUT_PEER_H_
+#endif  // SATRAP_NN_WORKER_CHECKPOINT_TESTING_FAKE_CUT_PEER_H_

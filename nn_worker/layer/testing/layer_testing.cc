@@ -1,4 +1,4 @@
-#include "nn_worker/layer/layer_testing.h"
+#include "nn_worker/layer/testing/layer_testing.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Test support: small tables with semantics GLOBAL.
 
-#ifndef SATRAP_EMBEDDING_PS_TABLE_GLOBAL_TESTING_H_
-#define SATRAP_EMBEDDING_PS_TABLE_GLOBAL_TESTING_H_
+#ifndef SATRAP_EMBEDDING_PS_TABLE_TESTING_GLOBAL_TESTING_H_
+#define SATRAP_EMBEDDING_PS_TABLE_TESTING_GLOBAL_TESTING_H_
 
 #include <cstdint>
 #include <memory>
@@ -77,4 +77,4 @@ inline void Sweep(EmbeddingTable* table, const StepContext& context) {
 
 }  // namespace satrap
 
-#endif  // SATRAP_EMBEDDING_PS_TABLE_GLOBAL_TESTING_H_
+#endif  // SATRAP_EMBEDDING_PS_TABLE_TESTING_GLOBAL_TESTING_H_
