@@ -31,7 +31,7 @@ check_format() {
 folder_order='
 common: base flags json log numeric file file/testing thread rpc chunk metrics kafka testing config learning_rate
 common: batch checkpoint/ledger checkpoint role refusal candidates
-data_loader: source transform testing engine parser check synthetic batch candidates kafka .
+data_loader: source transform engine parser check synthetic batch candidates kafka . testing
 embedding_worker: candidates .
 embedding_ps: initializer optimizer table checkpoint . testing
 nn_worker: operation device device/cuda device/host device/kernels device/testing rank/schedule rank rank/testing collective products

@@ -1,7 +1,7 @@
 // Test support: the file of a Unix socket on which no process listens any more.
 
-#ifndef SATRAP_COMMON_RPC_STALE_SOCKET_H_
-#define SATRAP_COMMON_RPC_STALE_SOCKET_H_
+#ifndef SATRAP_COMMON_RPC_TESTING_STALE_SOCKET_H_
+#define SATRAP_COMMON_RPC_TESTING_STALE_SOCKET_H_
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -26,4 +26,4 @@ inline void LeaveSocket(const std::string& path) {
 
 }  // namespace satrap::rpc
 
-#endif  // SATRAP_COMMON_RPC_STALE_SOCKET_H_
+#endif  // SATRAP_COMMON_RPC_TESTING_STALE_SOCKET_H_

@@ -1,4 +1,4 @@
-#include "nn_worker/collective/local_reduction.h"
+#include "nn_worker/collective/testing/local_reduction.h"
 
 #include <algorithm>
 #include <utility>

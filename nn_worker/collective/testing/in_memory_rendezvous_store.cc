@@ -1,4 +1,4 @@
-#include "nn_worker/collective/in_memory_rendezvous_store.h"
+#include "nn_worker/collective/testing/in_memory_rendezvous_store.h"
 
 #include <chrono>
 

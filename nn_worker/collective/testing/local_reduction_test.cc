@@ -1,6 +1,6 @@
-#include "nn_worker/collective/local_reduction.h"
+#include "nn_worker/collective/testing/local_reduction.h"
 
-#include "nn_worker/collective/device_reduction_conformance.h"
+#include "nn_worker/collective/testing/device_reduction_conformance.h"
 #include "nn_worker/device/host/host_device.h"
 
 namespace satrap {

@@ -3,8 +3,8 @@
 //
 //   INSTANTIATE_TEST_SUITE_P(Local, CollectiveConformance, testing::Values(&NewLocalCollectives));
 
-#ifndef SATRAP_NN_WORKER_COLLECTIVE_COLLECTIVE_CONFORMANCE_H_
-#define SATRAP_NN_WORKER_COLLECTIVE_COLLECTIVE_CONFORMANCE_H_
+#ifndef SATRAP_NN_WORKER_COLLECTIVE_TESTING_COLLECTIVE_CONFORMANCE_H_
+#define SATRAP_NN_WORKER_COLLECTIVE_TESTING_COLLECTIVE_CONFORMANCE_H_
 
 #include <functional>
 #include <memory>
@@ -26,4 +26,4 @@ class CollectiveConformance : public testing::TestWithParam<CollectiveFactory> {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_COLLECTIVE_COLLECTIVE_CONFORMANCE_H_
+#endif  // SATRAP_NN_WORKER_COLLECTIVE_TESTING_COLLECTIVE_CONFORMANCE_H_

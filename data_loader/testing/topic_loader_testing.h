@@ -1,7 +1,7 @@
 // Helpers for tests of loaders of topics: a job, in-memory topics, and a loader with all lanes.
 
-#ifndef SATRAP_DATA_LOADER_TOPIC_LOADER_TESTING_H_
-#define SATRAP_DATA_LOADER_TOPIC_LOADER_TESTING_H_
+#ifndef SATRAP_DATA_LOADER_TESTING_TOPIC_LOADER_TESTING_H_
+#define SATRAP_DATA_LOADER_TESTING_TOPIC_LOADER_TESTING_H_
 
 #include <gtest/gtest.h>
 
@@ -148,4 +148,4 @@ class TopicLoaderTest : public testing::Test {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DATA_LOADER_TOPIC_LOADER_TESTING_H_
+#endif  // SATRAP_DATA_LOADER_TESTING_TOPIC_LOADER_TESTING_H_

@@ -1,4 +1,4 @@
-#include "nn_worker/collective/collective_conformance.h"
+#include "nn_worker/collective/testing/collective_conformance.h"
 
 #include <atomic>
 #include <chrono>

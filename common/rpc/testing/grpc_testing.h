@@ -1,7 +1,7 @@
 // Test support: a server, channels to it and calls that wait for their answers, over real sockets.
 
-#ifndef SATRAP_COMMON_RPC_GRPC_TESTING_H_
-#define SATRAP_COMMON_RPC_GRPC_TESTING_H_
+#ifndef SATRAP_COMMON_RPC_TESTING_GRPC_TESTING_H_
+#define SATRAP_COMMON_RPC_TESTING_GRPC_TESTING_H_
 
 #include <stdlib.h>
 
@@ -143,4 +143,4 @@ inline std::string SocketKind(const testing::TestParamInfo<bool>& info) {
 
 }  // namespace satrap::rpc
 
-#endif  // SATRAP_COMMON_RPC_GRPC_TESTING_H_
+#endif  // SATRAP_COMMON_RPC_TESTING_GRPC_TESTING_H_

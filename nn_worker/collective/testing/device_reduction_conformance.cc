@@ -1,4 +1,4 @@
-#include "nn_worker/collective/device_reduction_conformance.h"
+#include "nn_worker/collective/testing/device_reduction_conformance.h"
 
 #include <algorithm>
 #include <cstring>

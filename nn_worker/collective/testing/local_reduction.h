@@ -7,8 +7,8 @@
 // aborted or destroyed. While the kernel waits, the rank's device runs nothing else, and calls to
 // that device wait, too.
 
-#ifndef SATRAP_NN_WORKER_COLLECTIVE_LOCAL_REDUCTION_H_
-#define SATRAP_NN_WORKER_COLLECTIVE_LOCAL_REDUCTION_H_
+#ifndef SATRAP_NN_WORKER_COLLECTIVE_TESTING_LOCAL_REDUCTION_H_
+#define SATRAP_NN_WORKER_COLLECTIVE_TESTING_LOCAL_REDUCTION_H_
 
 #include <memory>
 #include <vector>
@@ -22,4 +22,4 @@ std::vector<std::unique_ptr<DeviceReduction>> NewLocalReductions(int size);
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_COLLECTIVE_LOCAL_REDUCTION_H_
+#endif  // SATRAP_NN_WORKER_COLLECTIVE_TESTING_LOCAL_REDUCTION_H_
