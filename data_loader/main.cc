@@ -27,7 +27,7 @@
 namespace satrap {
 namespace {
 
-absl::Status RunDataLoader(RoleRuntime& runtime) {
+absl::StatusOr<LoaderStreams::Begin> BeginOf(RoleRuntime& runtime) {
   const JobConfig& job = runtime.job();
   LoaderStreams::Begin begin;
   begin.generation = runtime.envelope().generation();
@@ -44,6 +44,29 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
     ASSIGN_OR_RETURN(anchors, TopicAnchors::Open(job.run_dir(), runtime.index(), runtime.logger()));
   }
   begin.topics = AccessToBrokers(runtime.logger(), std::move(anchors));
+  return begin;
+}
+
+// What must be done before Join: embedding workers read the list of candidates as soon as all roles
+// have joined, and the first step needs checked labels.
+absl::Status PrepareData(const RoleRuntime& runtime, bool judges_first_labels,
+                         const LoaderStreams& streams) {
+  const JobConfig& job = runtime.job();
+  if (runtime.index() == 0 && NeedsCandidateList(job)) {
+    NowDoing("makes the list of candidates");
+    RETURN_IF_ERROR(MakeCandidateList(job, streams.train_spec(), streams.item_file()));
+  }
+  if (judges_first_labels && streams.train_spec() != nullptr) {
+    NowDoing("checks the first labels");
+    RETURN_IF_ERROR(CheckFirstLabels(*streams.train_spec(), static_cast<uint32_t>(runtime.index()),
+                                     static_cast<uint32_t>(job.data_loader().replicas())));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunDataLoader(RoleRuntime& runtime) {
+  const JobConfig& job = runtime.job();
+  ASSIGN_OR_RETURN(const LoaderStreams::Begin begin, BeginOf(runtime));
   NowDoing("lists the files and topics of the run");
   ASSIGN_OR_RETURN(
       std::unique_ptr<LoaderStreams> streams,
@@ -60,17 +83,7 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   // before Join, because the run may begin within Join.
   runtime.SetDealtSink([&streams](const DealtPartition& dealt) { streams->Deal(dealt); });
   const absl::Cleanup forget_sink = [&runtime] { runtime.SetDealtSink(nullptr); };
-  // Do this before Join: embedding workers read the list as soon as all roles have joined.
-  if (runtime.index() == 0 && NeedsCandidateList(job)) {
-    NowDoing("makes the list of candidates");
-    RETURN_IF_ERROR(MakeCandidateList(job, streams->train_spec(), streams->item_file()));
-  }
-  // Check the first labels of files before the first step.
-  if (begin.judges_first_labels && streams->train_spec() != nullptr) {
-    NowDoing("checks the first labels");
-    RETURN_IF_ERROR(CheckFirstLabels(*streams->train_spec(), static_cast<uint32_t>(runtime.index()),
-                                     static_cast<uint32_t>(job.data_loader().replicas())));
-  }
+  RETURN_IF_ERROR(PrepareData(runtime, begin.judges_first_labels, *streams));
   RETURN_IF_ERROR(runtime.Join());
   // Parsing has its own threads, because it waits for the disk and takes milliseconds per batch.
   ThreadPoolExecutor parse_executor(std::max(1, job.data_loader().threads()));

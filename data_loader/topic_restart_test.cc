@@ -14,7 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "data_loader/topic_loader_testing.h"
+#include "data_loader/testing/topic_loader_testing.h"
 
 namespace satrap {
 namespace {

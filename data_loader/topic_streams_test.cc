@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "data_loader/testing/temp_dir.h"
-#include "data_loader/topic_loader_testing.h"
+#include "data_loader/testing/topic_loader_testing.h"
 
 namespace satrap {
 namespace {

@@ -294,6 +294,64 @@ std::unique_ptr<StepWatch> WatchSteps(RoleRuntime& runtime, StepTrainer* trainer
       });
 }
 
+// The files that a rank writes while it runs.
+struct RankFiles {
+  std::unique_ptr<PredictionWriter> predictions;  // null if the job does not predict
+  std::unique_ptr<MetricsFile> metrics;           // null except on rank 0
+};
+
+absl::StatusOr<RankFiles> OpenRankFiles(const RoleRuntime& runtime, size_t prediction_values) {
+  const JobConfig& job = runtime.job();
+  RankFiles files;
+  if (job.action() == JobConfig::PREDICT) {
+    ASSIGN_OR_RETURN(files.predictions,
+                     PredictionWriter::Create(job.run_dir(), runtime.index(), prediction_values));
+  }
+  if (runtime.index() == 0) {
+    ASSIGN_OR_RETURN(files.metrics, MetricsFile::Create(job.run_dir()));
+  }
+  return files;
+}
+
+// Sets the network to the model that the generation begins from. Until the run has a cut, that is
+// the other run's model (init_from); later it is the run's own cut.
+absl::Status LoadModel(RoleRuntime& runtime, StartModel* model, Network* network,
+                       Collective* collective, CutEngine* cuts, NetworkTrainer* trainer) {
+  if (!runtime.cut_folder().empty()) return trainer->StartFromCut(*model);
+  if (runtime.job().init_from().empty()) return absl::OkStatus();
+  return BeginFromModel(runtime, model, network, collective, cuts, trainer);
+}
+
+// Takes part in the run's steps until the runtime ends the generation. `complete`: completes the
+// result and ends the run; called on rank 0, unless the ranks leave the generation with a cut.
+absl::Status TakeSteps(RoleRuntime& runtime, const JobBackend& made, NetworkTrainer* trainer,
+                       const StepWatch::Activity* activity, RankMetrics* metrics,
+                       const std::function<absl::Status(const RunResult&)>& complete) {
+  const bool leads = runtime.index() == 0;
+  SerialExecutor executor(runtime.executor());
+  const auto watch = WatchSteps(runtime, trainer, activity);
+  std::promise<RunResult> finished;
+  RankEngine engine(
+      MakeRankOptions(runtime.job(), runtime.index(), runtime.envelope(), runtime.position()),
+      &executor, ChannelsTo(EMBEDDING_WORKER, runtime, made.backend->PinnedBuffers()), watch.get(),
+      metrics, runtime.failure_sink(),
+      [&finished, &watch](const RunResult& result) {
+        watch->Stop();
+        finished.set_value(result);
+      },
+      runtime.kill_points());
+  if (leads) runtime.SetWishSink([&engine](const CutWish& wish) { engine.RequestCut(wish); });
+  // The engine is destroyed before the runtime, so the runtime must not use it any more.
+  const auto no_more_wishes = absl::MakeCleanup([&runtime] { runtime.SetWishSink(nullptr); });
+  runtime.logger().Info("begins to train");
+  engine.Start();
+  // After a cut with which the ranks leave the generation, the engine never finishes: the runtime
+  // ends this process when the coordinator says so.
+  if (leads) RETURN_IF_ERROR(complete(finished.get_future().get()));
+  runtime.WaitForFinish();
+  return absl::OkStatus();
+}
+
 absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks, ForkJoinPool* pool,
                      const JobBackend& made) {
   const JobConfig& job = runtime.job();
@@ -311,17 +369,9 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
   // destroyed.
   const auto no_more_files = absl::MakeCleanup([&disk_executor] { disk_executor.Stop(); });
   const size_t prediction_values = PredictionValues(job, layout, *network);
-  std::unique_ptr<PredictionWriter> predictions;
-  if (job.action() == JobConfig::PREDICT) {
-    ASSIGN_OR_RETURN(predictions,
-                     PredictionWriter::Create(job.run_dir(), runtime.index(), prediction_values));
-  }
-  std::unique_ptr<MetricsFile> metrics_file;
-  if (leads) {
-    ASSIGN_OR_RETURN(metrics_file, MetricsFile::Create(job.run_dir()));
-  }
-  const auto write_line = [&metrics_file](const std::string& line) {
-    if (metrics_file != nullptr) metrics_file->Append(line);
+  ASSIGN_OR_RETURN(const RankFiles files, OpenRankFiles(runtime, prediction_values));
+  const auto write_line = [&files](const std::string& line) {
+    if (files.metrics != nullptr) files.metrics->Append(line);
   };
   ScoreReport score_report(runtime.metrics(), runtime.envelope().generation(), write_line);
   ScoreWindows scores(job.evaluation(), runtime.position().samples(),
@@ -334,20 +384,14 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
   trainer_options.pool = pool;
   trainer_options.cuts = leads ? cuts.get() : nullptr;
   trainer_options.scores = &scores;
-  trainer_options.predictions = predictions.get();
+  trainer_options.predictions = files.predictions.get();
   trainer_options.on_device_step = StepSinkOf(runtime, made.meter);
   NetworkTrainer trainer(trainer_options);
   if (made.meter != nullptr) {
     RETURN_IF_ERROR(trainer.Reserve(LargestPart(job, layout, made.backend->PinnedBuffers())));
   }
-  // Until the run has a cut, each generation begins from the other run's model (init_from); later
-  // generations begin from the run's own cuts.
-  if (!runtime.cut_folder().empty()) {
-    RETURN_IF_ERROR(trainer.StartFromCut(start));
-  } else if (!job.init_from().empty()) {
-    RETURN_IF_ERROR(BeginFromModel(runtime, &start, network.get(), trainer_options.collective,
-                                   cuts.get(), &trainer));
-  }
+  RETURN_IF_ERROR(
+      LoadModel(runtime, &start, network.get(), ranks.collective.get(), cuts.get(), &trainer));
   start = StartModel();  // all roles have loaded it: its run may remove it, and its memory is freed
   Progress progress(
       runtime.executor(), [&trainer] { return trainer.RecentAuc(); }, write_line,
@@ -361,39 +405,17 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
       write_line, &progress);
   RankMetrics metrics(runtime.metrics(), runtime.executor(), &step_times);
   const auto registration =
-      runtime.SetProgressSource([&progress, &metrics, &metrics_file](HeartbeatRequest* heartbeat) {
-        if (metrics_file == nullptr) return;  // not rank 0
+      runtime.SetProgressSource([&progress, &metrics, &files](HeartbeatRequest* heartbeat) {
+        if (files.metrics == nullptr) return;  // not rank 0
         metrics.UpdateAges();
         *heartbeat->mutable_train() = progress.Snapshot();
-        AddFileTrouble(metrics_file->trouble(), heartbeat->mutable_train());
+        AddFileTrouble(files.metrics->trouble(), heartbeat->mutable_train());
         *heartbeat->mutable_cuts() = progress.Cuts();
       });
 
-  SerialExecutor executor(runtime.executor());
-  const auto watch = WatchSteps(runtime, &trainer, &activity);
-  std::promise<RunResult> finished;
-  RankEngine engine(
-      MakeRankOptions(job, runtime.index(), runtime.envelope(), runtime.position()), &executor,
-      ChannelsTo(EMBEDDING_WORKER, runtime, made.backend->PinnedBuffers()), watch.get(), &metrics,
-      runtime.failure_sink(),
-      [&finished, &watch](const RunResult& result) {
-        watch->Stop();
-        finished.set_value(result);
-      },
-      runtime.kill_points());
-  if (leads) runtime.SetWishSink([&engine](const CutWish& wish) { engine.RequestCut(wish); });
-  // The engine is destroyed before the runtime, so the runtime must not use it any more.
-  const auto no_more_wishes = absl::MakeCleanup([&runtime] { runtime.SetWishSink(nullptr); });
-  runtime.logger().Info("begins to train");
-  engine.Start();
-  // After a cut with which the ranks leave the generation, the engine never finishes: the runtime
-  // ends this process when the coordinator says so.
-  if (leads) {
-    const RunResult result = finished.get_future().get();
-    RETURN_IF_ERROR(EndRun(runtime, cuts.get(), scores.Tail(), prediction_values, result));
-  }
-  runtime.WaitForFinish();
-  return absl::OkStatus();
+  return TakeSteps(runtime, made, &trainer, &activity, &metrics, [&](const RunResult& result) {
+    return EndRun(runtime, cuts.get(), scores.Tail(), prediction_values, result);
+  });
 }
 
 absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,

@@ -6,7 +6,7 @@
 #include <csignal>
 
 #include "common/base/status_macros.h"
-#include "common/role/role_fixture.h"
+#include "common/role/testing/role_fixture.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

@@ -16,7 +16,7 @@
 #include "common/checkpoint/start_cut.h"
 #include "common/checkpoint/storage_check.h"
 #include "common/file/file_system.h"
-#include "common/role/role_fixture.h"
+#include "common/role/testing/role_fixture.h"
 #include "common/rpc/header.h"
 #include "common/testing/denormal_probe.h"
 #include "common/thread/mutex.h"

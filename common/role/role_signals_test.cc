@@ -7,7 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/file/file_system.h"
-#include "common/role/role_fixture.h"
+#include "common/role/testing/role_fixture.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/rpc/grpc_testing.h"
-#include "common/rpc/stale_socket.h"
+#include "common/rpc/testing/grpc_testing.h"
+#include "common/rpc/testing/stale_socket.h"
 #include "gtest/gtest.h"
 
 namespace satrap::rpc {

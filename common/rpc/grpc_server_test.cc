@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "common/rpc/grpc_testing.h"
-#include "common/rpc/stale_socket.h"
+#include "common/rpc/testing/grpc_testing.h"
+#include "common/rpc/testing/stale_socket.h"
 #include "gtest/gtest.h"
 
 namespace satrap::rpc {

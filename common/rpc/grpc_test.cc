@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/rpc/grpc_testing.h"
+#include "common/rpc/testing/grpc_testing.h"
 #include "gtest/gtest.h"
 
 namespace satrap::rpc {

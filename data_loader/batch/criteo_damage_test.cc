@@ -34,8 +34,9 @@ std::vector<std::string> GoodFields(int i) {
   return fields;
 }
 
-TEST(CriteoDamageTest, TheQuarantineHoldsExactlyTheBadRecords) {
-  const std::vector<Damage> bad = {
+// Lines that must be refused, each for another reason.
+std::vector<Damage> Refused() {
+  return {
       [](auto fields) {
         fields.pop_back();
         return Join(fields);
@@ -53,35 +54,52 @@ TEST(CriteoDamageTest, TheQuarantineHoldsExactlyTheBadRecords) {
       SetField(39, std::string(2 << 20, 'f')),
       [](auto) { return std::string(" "); },
   };
-  const std::vector<Damage> good = {
+}
+
+// Lines that look odd but must be accepted.
+std::vector<Damage> Accepted() {
+  return {
       [](auto fields) { return Join(fields) + "\r"; },
       SetField(30, "\xff\xfe\x80"),
       SetField(30, ""),
       SetField(1, "-3"),
       SetField(25, "a string that is longer than eight bytes"),
   };
+}
+
+struct DamagedText {
   std::string text;
   size_t num_good = 0, num_bad = 0, num_empty = 0;
+};
+
+DamagedText MakeDamagedText() {
+  const std::vector<Damage> bad = Refused(), good = Accepted();
+  DamagedText made;
   for (int i = 0; i < 1000; ++i) {
     const size_t kind = static_cast<size_t>(i / 2);
     std::string line = Join(GoodFields(i));
     if (i % 20 == 3) {
       line = bad[kind / 10 % bad.size()](GoodFields(i));
-      ++num_bad;
+      ++made.num_bad;
     } else if (i % 20 == 7) {
       line = "";
-      ++num_empty;
+      ++made.num_empty;
     } else {
       if (i % 20 == 11) line = good[kind / 10 % good.size()](GoodFields(i));
-      ++num_good;
+      ++made.num_good;
     }
-    absl::StrAppend(&text, line, i == 999 ? "" : "\n");
+    absl::StrAppend(&made.text, line, i == 999 ? "" : "\n");
   }
-  ASSERT_EQ(num_bad, 50u);
+  return made;
+}
+
+TEST(CriteoDamageTest, TheQuarantineHoldsExactlyTheBadRecords) {
+  const DamagedText made = MakeDamagedText();
+  ASSERT_EQ(made.num_bad, 50u);
 
   for (const int64_t split_bytes : {int64_t{1} << 26, int64_t{5000}}) {
     TempDir dir;
-    dir.Write("day", text);
+    dir.Write("day", made.text);
     JobConfig job;
     job.set_data_root(dir.path());
     job.mutable_data()->mutable_criteo_tsv();
@@ -106,12 +124,12 @@ TEST(CriteoDamageTest, TheQuarantineHoldsExactlyTheBadRecords) {
         for (const Part& part : parts) samples += part.header.part().samples();
       }
     }
-    EXPECT_EQ(samples, 2 * num_good);
-    EXPECT_EQ(progress.quarantined(), num_bad) << "once, however many epochs there are";
-    EXPECT_EQ(progress.Snapshot().empty_lines(), num_empty) << "once too";
+    EXPECT_EQ(samples, 2 * made.num_good);
+    EXPECT_EQ(progress.quarantined(), made.num_bad) << "once, however many epochs there are";
+    EXPECT_EQ(progress.Snapshot().empty_lines(), made.num_empty) << "once too";
     const std::string places = TempDir::Read(dir.path() + "/quarantine/g0001-loader-0.tsv");
     const std::vector<std::string> rows = absl::StrSplit(places, '\n', absl::SkipEmpty());
-    EXPECT_EQ(rows.size(), num_bad);
+    EXPECT_EQ(rows.size(), made.num_bad);
   }
 }
 

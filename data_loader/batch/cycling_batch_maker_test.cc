@@ -5,7 +5,7 @@
 
 #include "common/rpc/payload.h"
 #include "data_loader/batch/batch_maker.h"
-#include "data_loader/batch/batch_maker_testing.h"
+#include "data_loader/batch/testing/batch_maker_testing.h"
 
 namespace satrap {
 namespace {

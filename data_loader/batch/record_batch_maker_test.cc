@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/payload.h"
-#include "data_loader/batch/batch_maker_testing.h"
+#include "data_loader/batch/testing/batch_maker_testing.h"
 #include "data_loader/testing/temp_dir.h"
 
 namespace satrap {

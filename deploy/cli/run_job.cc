@@ -65,6 +65,48 @@ absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
   return PinCut(job.init_from());
 }
 
+// Shows on the console what a status of the run has that earlier ones had not.
+class NewsOfRun {
+ public:
+  // The pointers must outlive this.
+  NewsOfRun(const JobConfig& job, KeptDataWarnings* of_data, RunConsole* console)
+      : of_data_(of_data), console_(console), warnings_(job) {}
+
+  void Show(const StatusAnswer& status) {
+    console_->ShowProgress(status, MonotonicMs());
+    const std::string of_cut = abandoned_.New(status);
+    if (!of_cut.empty()) Warn(of_cut);
+    ShowDataWarnings(status);
+    for (const std::string& warning : warnings_.New(status.train())) Warn(warning);
+  }
+  void ShowDataWarnings(const StatusAnswer& status) {
+    for (const std::string& warning : of_data_->TakeNew(status)) Warn(warning);
+  }
+
+ private:
+  void Warn(const std::string& warning) { console_->Say("warning: " + warning); }
+
+  KeptDataWarnings* const of_data_;
+  RunConsole* const console_;
+  AbandonedCuts abandoned_;
+  ProgressWarnings warnings_;
+};
+
+// Leaves in the run folder why the run failed, for later commands. If the disk is full, which may
+// be why it failed, the message is at least printed.
+void LeaveFailure(const std::string& failure, const std::string& ending, RunEnd* end) {
+  const absl::Status written = WriteFileAtomically(failure, end->message + "\n");
+  if (!written.ok()) end->warnings.emplace_back(written.message());
+  LeaveEnding(ending, end->ending);
+}
+
+void KeepBadRecords(const JobConfig& job, const std::string& run_dir, RunEnd* end) {
+  const absl::Status merged = MergeBadRecords(job, run_dir);
+  if (merged.ok()) return;
+  end->warnings.push_back(absl::StrCat(
+      "the bad records of all loaders could not be merged into one file: ", merged.message()));
+}
+
 }  // namespace
 
 int ExitCodeOf(RunEnd::Kind kind) {
@@ -124,30 +166,19 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   const std::string ending = job.run_dir() + kEndingOfRun;
   for (const std::string& file : {failure, ending}) unlink(file.c_str());
   RunConsole console;
-  AbandonedCuts abandoned;
-  ProgressWarnings warnings(job);
+  NewsOfRun news(job, &of_data, &console);
   JobRun run;
   run.run_dir = folder.path();
   run.end = launcher->Wait(
       [&](const StatusAnswer& status) {
-        console.ShowProgress(status, MonotonicMs());
         if (status.has_last_cut()) pin.reset();
-        std::vector<std::string> fresh;
-        std::string of_cut = abandoned.New(status);
-        if (!of_cut.empty()) fresh.push_back(std::move(of_cut));
-        for (std::string& warning : of_data.TakeNew(status)) fresh.push_back(std::move(warning));
-        for (std::string& warning : warnings.New(status.train())) {
-          fresh.push_back(std::move(warning));
-        }
-        for (const std::string& warning : fresh) console.Say("warning: " + warning);
+        news.Show(status);
         return watch == nullptr || watch(status, launcher.get());
       },
       [&](const std::string& message) { console.Say(message); });
   const double wall_seconds = static_cast<double>(MonotonicMs() - start_ms) * 1e-3;
   // The last status may have more warnings. Show them now, because a run may end without a report.
-  for (const std::string& warning : of_data.TakeNew(run.end.last_status)) {
-    console.Say("warning: " + warning);
-  }
+  news.ShowDataWarnings(run.end.last_status);
   // The callers print to the same terminal next. If it is paused, their writes block.
   console.Drain(kWriteMs);
   const RunState state = run.end.last_status.state();
@@ -156,18 +187,9 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
     run.end.warnings.push_back(absl::StrCat(
         "what was found in the data is not kept for a later resume: ", kept.message()));
   }
-  if (run.end.kind == RunEnd::FAILED) {
-    // If the disk is full, which may be why the run failed, at least print the message.
-    const absl::Status written = WriteFileAtomically(failure, run.end.message + "\n");
-    if (!written.ok()) run.end.warnings.emplace_back(written.message());
-    LeaveEnding(ending, run.end.ending);
-  }
+  if (run.end.kind == RunEnd::FAILED) LeaveFailure(failure, ending, &run.end);
   if (run.end.kind == RunEnd::FINISHED || run.end.kind == RunEnd::STOPPED) {
-    const absl::Status merged = MergeBadRecords(job, run.run_dir);
-    if (!merged.ok()) {
-      run.end.warnings.push_back(absl::StrCat(
-          "the bad records of all loaders could not be merged into one file: ", merged.message()));
-    }
+    KeepBadRecords(job, run.run_dir, &run.end);
   }
   if (run.end.kind != RunEnd::FINISHED) return run;
   run.report =

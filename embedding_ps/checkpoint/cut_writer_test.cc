@@ -16,7 +16,7 @@
 #include "common/numeric/random.h"
 #include "common/thread/thread_pool_executor.h"
 #include "embedding_ps/checkpoint/load_tables.h"
-#include "embedding_ps/checkpoint/saved_tables_test_fixture.h"
+#include "embedding_ps/checkpoint/testing/saved_tables_test_fixture.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

@@ -13,7 +13,7 @@
 #include "common/numeric/crc32c.h"
 #include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/checkpoint/row_file.h"
-#include "embedding_ps/checkpoint/saved_tables_test_fixture.h"
+#include "embedding_ps/checkpoint/testing/saved_tables_test_fixture.h"
 #include "embedding_ps/optimizer/row_step.h"
 #include "gtest/gtest.h"
 

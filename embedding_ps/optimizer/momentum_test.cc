@@ -1,6 +1,6 @@
 #include "embedding_ps/optimizer/momentum.h"
 
-#include "embedding_ps/optimizer/reference_check.h"
+#include "embedding_ps/optimizer/testing/reference_check.h"
 
 namespace satrap {
 namespace {

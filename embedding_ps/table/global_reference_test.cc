@@ -7,7 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/numeric/random.h"
-#include "embedding_ps/table/global_testing.h"
+#include "embedding_ps/table/testing/global_testing.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

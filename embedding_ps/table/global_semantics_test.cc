@@ -12,7 +12,7 @@
 #include "common/checkpoint/manifest.h"
 #include "common/numeric/hash.h"
 #include "common/numeric/random.h"
-#include "embedding_ps/table/global_testing.h"
+#include "embedding_ps/table/testing/global_testing.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

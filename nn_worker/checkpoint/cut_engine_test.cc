@@ -10,8 +10,8 @@
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "gtest/gtest.h"
-#include "nn_worker/checkpoint/cut_engine_test_fixture.h"
 #include "nn_worker/checkpoint/saved_model.h"
+#include "nn_worker/checkpoint/testing/cut_engine_test_fixture.h"
 
 namespace satrap {
 namespace {

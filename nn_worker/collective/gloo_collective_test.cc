@@ -8,9 +8,9 @@
 #include "absl/strings/match.h"
 #include "common/base/check.h"
 #include "gtest/gtest.h"
-#include "nn_worker/collective/collective_conformance.h"
-#include "nn_worker/collective/in_memory_rendezvous_store.h"
 #include "nn_worker/collective/own_address.h"
+#include "nn_worker/collective/testing/collective_conformance.h"
+#include "nn_worker/collective/testing/in_memory_rendezvous_store.h"
 
 namespace satrap {
 namespace {

@@ -1,7 +1,7 @@
 #include "nn_worker/collective/local_collective.h"
 
 #include "gtest/gtest.h"
-#include "nn_worker/collective/collective_conformance.h"
+#include "nn_worker/collective/testing/collective_conformance.h"
 
 namespace satrap {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "nn_worker/collective/device_reduction_conformance.h"
-#include "nn_worker/collective/in_memory_rendezvous_store.h"
+#include "nn_worker/collective/testing/device_reduction_conformance.h"
+#include "nn_worker/collective/testing/in_memory_rendezvous_store.h"
 #include "nn_worker/device/cuda/cuda_device.h"
 
 namespace satrap {

@@ -1,6 +1,6 @@
 #include "gtest/gtest.h"
-#include "nn_worker/collective/in_memory_rendezvous_store.h"
 #include "nn_worker/collective/nccl_collective.h"
+#include "nn_worker/collective/testing/in_memory_rendezvous_store.h"
 
 namespace satrap {
 namespace {

@@ -19,7 +19,7 @@
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/backend/testing/planned_host_backend.h"
 #include "nn_worker/collective/local_collective.h"
-#include "nn_worker/collective/local_reduction.h"
+#include "nn_worker/collective/testing/local_reduction.h"
 #include "nn_worker/device/host/host_device.h"
 #include "nn_worker/device/metered_device.h"
 #include "nn_worker/graph/network.h"

@@ -11,7 +11,7 @@
 #include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/collective/local_collective.h"
-#include "nn_worker/collective/local_reduction.h"
+#include "nn_worker/collective/testing/local_reduction.h"
 #include "nn_worker/device/testing/device_testing.h"
 #include "nn_worker/graph/network.h"
 

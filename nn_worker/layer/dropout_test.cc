@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/layer/layer_testing.h"
+#include "nn_worker/layer/testing/layer_testing.h"
 
 namespace satrap {
 namespace {

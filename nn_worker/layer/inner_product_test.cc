@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/layer/layer_testing.h"
+#include "nn_worker/layer/testing/layer_testing.h"
 
 namespace satrap {
 namespace {

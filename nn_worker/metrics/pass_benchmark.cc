@@ -11,8 +11,8 @@
 #include "common/flags/flags.h"
 #include "common/json/json.h"
 #include "nn_worker/collective/gloo_collective.h"
-#include "nn_worker/collective/in_memory_rendezvous_store.h"
 #include "nn_worker/collective/local_collective.h"
+#include "nn_worker/collective/testing/in_memory_rendezvous_store.h"
 #include "nn_worker/metrics/testing/scored_pass.h"
 #include "proto/benchmark.pb.h"
 

@@ -283,21 +283,8 @@ TEST_F(TrainTest, PredictWritesOneProbabilityARecordInOrder) {
   EXPECT_THAT(end.err, HasSubstr("1 bad record has the line nan"));
 }
 
-// A user likes the items of the user's own half, so the vectors of the two towers must rank these
-// items first.
-TEST_F(TrainTest, VectorsThatPredictWritesAreRankedByRetrieve) {
-  std::string train, users, items, relevant, seen;
-  for (int i = 0; i < 6000; ++i) {
-    const int user = i % 20;
-    const int item = i / 20 % 30;
-    if (user < 2 && item < 4) continue;  // held out
-    absl::StrAppend(&train, user % 2 == item % 2 ? 1 : 0, ",u", user, ",i", item, "\n");
-    absl::StrAppend(&seen, "u", user, "\ti", item, "\n");
-  }
-  for (int user = 0; user < 20; ++user) absl::StrAppend(&users, "1,u", user, ",i0\n");
-  for (int item = 0; item < 30; ++item) absl::StrAppend(&items, "1,u0,i", item, "\n");
-  WriteFile("train.csv", train);
-  const std::string job = WriteFile("towers.textproto", R"(
+// Two towers, one for users and one for items, whose product is the logit.
+constexpr char kTowers[] = R"(
     name: "towers"
     global_batch_size: 64
     epochs: 4
@@ -314,11 +301,37 @@ TEST_F(TrainTest, VectorsThatPredictWritesAreRankedByRetrieve) {
       layers { name: "item_vector" inputs: "item.embedding" mlp { units: 8 output_units: 3 } }
       layers { name: "logit" inputs: [ "user_vector", "item_vector" ] inner_product {} }
     }
-    nn_worker { replicas: 2 })");
-  Train(job, "run", {"--set", "data_root=" + dir_});
+    nn_worker { replicas: 2 })";
+constexpr int kUsers = 20, kItems = 30;
 
-  const CommandEnd unknown = Satrap({"predict", Path("run"), WriteFile("items.csv", items),
-                                     "--output", "item_vectr", "--run_dir", Path("p0")});
+// The pairs of users and items that are trained, a line each: as `train.csv` has them, or as
+// `retrieve --seen` takes them. A user likes the items of the user's own half.
+std::string TrainedPairs(bool as_csv) {
+  std::string lines;
+  for (int i = 0; i < 6000; ++i) {
+    const int user = i % kUsers, item = i / kUsers % kItems;
+    if (user < 2 && item < 4) continue;  // held out
+    if (as_csv) absl::StrAppend(&lines, user % 2 == item % 2 ? 1 : 0, ",u", user, ",i", item, "\n");
+    if (!as_csv) absl::StrAppend(&lines, "u", user, "\ti", item, "\n");
+  }
+  return lines;
+}
+
+// The numbers below `count`, each in a line of its own between `before` and `after`.
+std::string NumberedLines(const std::string& before, int count, const std::string& after) {
+  std::string lines;
+  for (int i = 0; i < count; ++i) absl::StrAppend(&lines, before, i, after, "\n");
+  return lines;
+}
+
+// The vectors of the two towers must rank the items of the user's own half first.
+TEST_F(TrainTest, VectorsThatPredictWritesAreRankedByRetrieve) {
+  WriteFile("train.csv", TrainedPairs(/*as_csv=*/true));
+  Train(WriteFile("towers.textproto", kTowers), "run", {"--set", "data_root=" + dir_});
+
+  const CommandEnd unknown =
+      Satrap({"predict", Path("run"), WriteFile("items.csv", NumberedLines("1,u0,i", kItems, "")),
+              "--output", "item_vectr", "--run_dir", Path("p0")});
   EXPECT_EQ(unknown.exit_code, 1);
   EXPECT_THAT(unknown.err,
               HasSubstr("the model has no layer \"item_vectr\"; it has user_vector, "));
@@ -329,7 +342,8 @@ TEST_F(TrainTest, VectorsThatPredictWritesAreRankedByRetrieve) {
                 .exit_code,
             0);
   const CommandEnd user_vectors =
-      Satrap({"predict", Path("run"), WriteFile("users.csv", users + "broken\n"), "--output",
+      Satrap({"predict", Path("run"),
+              WriteFile("users.csv", NumberedLines("1,u", kUsers, ",i0") + "broken\n"), "--output",
               "user_vector", "--run_dir", Path("p2")});
   ASSERT_EQ(user_vectors.exit_code, 0) << user_vectors.err;
   EXPECT_THAT(user_vectors.out, ::testing::EndsWith("nan\tnan\tnan\n"));
@@ -345,38 +359,26 @@ TEST_F(TrainTest, VectorsThatPredictWritesAreRankedByRetrieve) {
   EXPECT_EQ(first[4] + "\t" + first[5] + "\t" + first[6],
             user_vectors.out.substr(0, user_vectors.out.find('\n')));
 
-  std::string names;
-  for (int user = 0; user < 20; ++user) absl::StrAppend(&names, "u", user, "\n");
-  WriteFile("user_names", names + "broken\n");
-  names.clear();
-  for (int item = 0; item < 30; ++item) absl::StrAppend(&names, "i", item, "\n");
-  WriteFile("item_names", names);
-  WriteFile("seen", seen);
+  WriteFile("user_names", NumberedLines("u", kUsers, "") + "broken\n");
+  WriteFile("item_names", NumberedLines("i", kItems, ""));
+  WriteFile("seen", TrainedPairs(/*as_csv=*/false));
   WriteFile("relevant", "u0\ti0\nu0\ti2\nu1\ti1\nu1\ti3\n");
-  const std::vector<std::string> retrieve = {"retrieve",
-                                             Path("user_vectors"),
-                                             Path("item_vectors"),
-                                             "--users",
-                                             Path("user_names"),
-                                             "--items",
-                                             Path("item_names"),
-                                             "--relevant",
-                                             Path("relevant"),
-                                             "--seen",
-                                             Path("seen"),
-                                             "--popularity",
-                                             Path("seen"),
-                                             "--k",
-                                             "2,4"};
+  std::vector<std::string> retrieve = {"retrieve",
+                                       Path("user_vectors"),
+                                       Path("item_vectors"),
+                                       "--users=" + Path("user_names"),
+                                       "--items=" + Path("item_names"),
+                                       "--relevant=" + Path("relevant"),
+                                       "--seen=" + Path("seen"),
+                                       "--popularity=" + Path("seen"),
+                                       "--k=2,4"};
   const CommandEnd table = Satrap(retrieve);
   ASSERT_EQ(table.exit_code, 0) << table.err;
   EXPECT_THAT(table.out, HasSubstr("2 users with relevant items, 30 items, 3 values a vector\n"));
   EXPECT_THAT(table.out, HasSubstr("vectors         2   1.00000   1.00000   1.00000   1.00000\n"));
   EXPECT_THAT(table.out, HasSubstr("popularity      4 "));
-  std::vector<std::string> json = retrieve;
-  json.insert(json.end(), {"--json", "--output_file", Path("top")});
-  const CommandEnd line = Satrap(json);
-  EXPECT_THAT(line.out, HasSubstr(R"({"ranking":"vectors","k":2,"recall":1,)"));
+  retrieve.insert(retrieve.end(), {"--json", "--output_file", Path("top")});
+  EXPECT_THAT(Satrap(retrieve).out, HasSubstr(R"({"ranking":"vectors","k":2,"recall":1,)"));
   EXPECT_THAT(ReadFile(Path("top")), ::testing::MatchesRegex("u0\ti[02]\ti[02]\t(.|\n)*"));
   const CommandEnd missing = Satrap({"retrieve", Path("user_vectors"), Path("item_vectors")});
   EXPECT_EQ(missing.exit_code, 1);

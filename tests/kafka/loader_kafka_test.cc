@@ -22,7 +22,7 @@
 #include "common/thread/mutex.h"
 #include "common/thread/thread_pool_executor.h"
 #include "data_loader/loader_streams.h"
-#include "data_loader/topic_loader_testing.h"
+#include "data_loader/testing/topic_loader_testing.h"
 #include "tests/kafka/kafka_broker.h"
 #include "tests/kafka/transactions.h"
 

@@ -106,7 +106,7 @@ expect_found sizes common/b.h 'more than 150' < <(printf '\n%.0s' {1..151})
 expect_found sizes common/b.cc 'more than 500' < <(printf '\n%.0s' {1..501})
 expect_found sizes common/b.cc 'a function' < <(
   echo 'void Long() {'
-  printf '  Step();\n%.0s' {1..101}
+  printf '  Step();\n%.0s' {1..71}
   echo '}'
 )
 expect_found sizes common/b.cc ':3: a function' < <(
@@ -114,14 +114,29 @@ expect_found sizes common/b.cc ':3: a function' < <(
   echo '    int x);'
   echo 'void Long('
   echo '    int x) {'
-  printf '  Step();\n%.0s' {1..101}
+  printf '  Step();\n%.0s' {1..71}
   echo '}'
 )
+new_checkout
+{
+  echo 'constexpr int kTable[] = {'
+  printf '    1,\n%.0s' {1..80}
+  echo '};'
+  echo 'constexpr char kText[] = R"pb('
+  printf '  a: 1\n%.0s' {1..80}
+  echo ')pb";'
+  echo 'void Short() {'
+  printf '  Step();\n%.0s' {1..69}
+  echo '}'
+} >common/b.cc
+"$check" sizes . >/dev/null || { echo 'sizes: took a table or a text for a function'; failures=1; }
 expect_found sizes common/b.h 'more than 150' < <(
   echo '// A contract.'
   printf '\n%.0s' {1..151}
 )
 expect_found widths common/b.cc 'more than 100 columns' < <(printf '  // %099d\n' 0)
+expect_found widths proto/b.proto 'more than 100 columns' < <(printf '  // %099d\n' 0)
+expect_found widths proto/b.proto 'more than 100 columns' < <(printf '  NONE = 0;  // %099d\n' 0)
 expect_found words common/b.cc 'unfinished' <<<"// TO""DO: the rest"
 expect_found words common/b.cc 'one machine' <<<'const char* kFile = "/ho''me/me/data";'
 expect_found words common/b.cc 'on the net' <<<'// From https:''//example.org/page.'

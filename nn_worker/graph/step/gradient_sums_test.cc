@@ -12,7 +12,7 @@
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/backend/testing/fake_device_memory.h"
 #include "nn_worker/collective/local_collective.h"
-#include "nn_worker/collective/local_reduction.h"
+#include "nn_worker/collective/testing/local_reduction.h"
 #include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {

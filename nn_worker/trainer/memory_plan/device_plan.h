@@ -1,5 +1,31 @@
 // The device memory that a rank of a job needs, known before the rank has a device.
-// device_rehearsal.h makes the plan.
+//
+// The plan is made by rehearsal: a rank's network trains and scores on a device without memory, and
+// what it would have allocated is counted. These files work together, in this order:
+//
+//   part_layout.h                     this folder: which inputs of the network a part feeds
+//   largest_part.h                    this folder: the largest part that a job can be expected to
+//                                     have, for which memory is set aside
+//   nn_worker/device/dry_device.h     a device without memory: launches and copies do nothing
+//   nn_worker/device/dry_planner.h    the same for a vendor's library of matrix products
+//   nn_worker/device/metered_device.h counts the memory of a device, dry or real, and keeps it
+//                                     within nn_worker.device_memory_bytes
+//   nn_worker/backend/device/dry_backend.h
+//                                     a device's backend on these three
+//   nn_worker/trainer/device_rehearsal.h
+//                                     runs the rehearsal on that backend, and so makes a DevicePlan
+//   device_plan.h                     this file: the plan, its text, and its check against the job
+//   deploy/cli/device_need.h          `satrap validate` and the launcher make and check the plan
+//                                     before any process is started
+//   nn_worker/backend/device/device_room.h
+//                                     the plan as a DeviceNeed, and its check against the memory
+//                                     that the device has free
+//   nn_worker/rank_backend.h          a rank makes the plan again, checks both, and then makes its
+//                                     backend (backend/device/backend_factory.h), which allocates
+//                                     scratch memory and lists at once
+//
+// Then the rank's trainer sets memory aside for largest_part.h, as in the rehearsal. A part with
+// more ids than expected adds memory later, which metered_device.h still counts.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_MEMORY_PLAN_DEVICE_PLAN_H_
 #define SATRAP_NN_WORKER_TRAINER_MEMORY_PLAN_DEVICE_PLAN_H_

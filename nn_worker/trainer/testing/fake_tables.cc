@@ -93,6 +93,51 @@ void DescribePart(const std::vector<FakeSample>& samples, uint64_t first_sample,
   sections->Add(times, part->mutable_times());
 }
 
+// The positions of a table's rows in a part, by key.
+using Positions = std::map<uint64_t, uint32_t>;
+
+// Adds `candidates` to a part, and their rows, as far as they are new, to its table's rows.
+void AddCandidates(const PartLayout& layout, const std::vector<uint64_t>& candidates,
+                   const std::vector<FakeSample>& samples, Positions* positions,
+                   std::vector<uint64_t>* keys, CandidateRows* rows, Sections* sections) {
+  const auto feature = static_cast<size_t>(layout.candidate_feature);
+  std::vector<uint32_t> indices;
+  std::vector<float> log_q, positive_log_q;
+  for (const uint64_t item : candidates) {
+    const auto [at, is_new] = positions->emplace(item, positions->size());
+    if (is_new) keys->push_back(item);
+    indices.push_back(at->second);
+    if (layout.log_q) log_q.push_back(FakeTables::LogQOf(item));
+  }
+  for (const FakeSample& sample : samples) {
+    if (layout.log_q) positive_log_q.push_back(FakeTables::LogQOf(sample.ids[feature][0]));
+  }
+  rows->set_num_candidates(indices.size());
+  sections->Add(indices, rows->mutable_indices());
+  sections->Add(log_q, rows->mutable_log_q());
+  sections->Add(positive_log_q, rows->mutable_positive_log_q());
+}
+
+// Adds the rows with these keys, by table, to a part.
+void AddRows(const PartLayout& layout, const std::vector<std::vector<uint64_t>>& keys,
+             WireDtype dtype, FakeTables* tables, NextBatchAnswerHeader* header,
+             Sections* sections) {
+  for (size_t t = 0; t < layout.tables.size(); ++t) {
+    // Tables whose features are all pooled are neither in the answer nor in the push.
+    if (!layout.tables[t].sends_rows) continue;
+    TableRows* rows = header->add_tables();
+    rows->set_table(layout.tables[t].id);
+    rows->set_num_rows(keys[t].size());
+    rows->set_row_values(layout.tables[t].row_values);
+    std::vector<float> values;
+    for (const uint64_t key : keys[t]) {
+      const std::vector<float> row = tables->ValuesOf(t, key);
+      values.insert(values.end(), row.begin(), row.end());
+    }
+    sections->AddWire(values, dtype, rows->mutable_values());
+  }
+}
+
 }  // namespace
 
 FakeTables::Row& FakeTables::RowOf(size_t table, uint64_t key) {
@@ -125,7 +170,7 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
   DescribePart(samples, first_sample, layout_, input.header.mutable_part(), &sections);
 
   // Keys in the order of their first occurrence over all features of a table.
-  std::vector<std::map<uint64_t, uint32_t>> row_of(tables_.size());
+  std::vector<Positions> row_of(tables_.size());
   for (size_t f = 0; f < layout_.features.size(); ++f) {
     const FeatureLayout& feature = layout_.features[f];
     const Jagged jagged = JaggedOf(samples, f);
@@ -161,39 +206,11 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
     if (!jagged.one_each) sections.Add(jagged.offsets, rows->mutable_offsets());
   }
   if (layout_.candidate_feature >= 0) {
-    const auto feature = static_cast<size_t>(layout_.candidate_feature);
-    const int table = layout_.features[feature].table;
-    CandidateRows* rows = input.header.mutable_candidates();
-    std::vector<uint32_t> indices;
-    std::vector<float> log_q, positive_log_q;
-    for (const uint64_t item : candidates) {
-      const auto [at, is_new] = row_of[table].emplace(item, row_of[table].size());
-      if (is_new) plan.keys[table].push_back(item);
-      indices.push_back(at->second);
-      if (layout_.log_q) log_q.push_back(LogQOf(item));
-    }
-    for (const FakeSample& sample : samples) {
-      if (layout_.log_q) positive_log_q.push_back(LogQOf(sample.ids[feature][0]));
-    }
-    rows->set_num_candidates(indices.size());
-    sections.Add(indices, rows->mutable_indices());
-    sections.Add(log_q, rows->mutable_log_q());
-    sections.Add(positive_log_q, rows->mutable_positive_log_q());
+    const int table = layout_.features[static_cast<size_t>(layout_.candidate_feature)].table;
+    AddCandidates(layout_, candidates, samples, &row_of[table], &plan.keys[table],
+                  input.header.mutable_candidates(), &sections);
   }
-  for (size_t t = 0; t < tables_.size(); ++t) {
-    // Tables whose features are all pooled are neither in the answer nor in the push.
-    if (!layout_.tables[t].sends_rows) continue;
-    TableRows* rows = input.header.add_tables();
-    rows->set_table(layout_.tables[t].id);
-    rows->set_num_rows(plan.keys[t].size());
-    rows->set_row_values(layout_.tables[t].row_values);
-    std::vector<float> values;
-    for (uint64_t key : plan.keys[t]) {
-      const Row& row = RowOf(t, key);
-      values.insert(values.end(), row.values.begin(), row.values.end());
-    }
-    sections.AddWire(values, dtype, rows->mutable_values());
-  }
+  AddRows(layout_, plan.keys, dtype, this, &input.header, &sections);
   input.payload = sections.Take();
   return input;
 }
