@@ -14,6 +14,7 @@
 #include <iterator>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/shortage.h"
@@ -54,18 +55,33 @@ absl::Status CheckDescriptors() {
                            " open, and needs ", kDescriptorsNeeded, " more"));
 }
 
-void* ReturnAtOnce(void*) { return nullptr; }
+// Threads that wait until they are released.
+void* WaitForRelease(void* gate) {
+  auto* const mutex = static_cast<pthread_mutex_t*>(gate);
+  pthread_mutex_lock(mutex);
+  pthread_mutex_unlock(mutex);
+  return nullptr;
+}
 
+// Starts as many threads as the process needs, all at the same time. If one were enough here, gRPC
+// might still lack its own threads later: it does without them, and calls are then never answered.
 absl::Status CheckThreads() {
-  pthread_t thread;
-  const int error = pthread_create(&thread, nullptr, ReturnAtOnce, nullptr);
-  if (error == 0) {
-    pthread_join(thread, nullptr);
-    return absl::OkStatus();
+  pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&gate);
+  std::vector<pthread_t> threads;
+  threads.reserve(kThreadsNeeded);
+  int error = 0;
+  while (error == 0 && threads.size() < kThreadsNeeded) {
+    pthread_t thread;
+    error = pthread_create(&thread, nullptr, WaitForRelease, &gate);
+    if (error == 0) threads.push_back(thread);
   }
-  return Lack(
-      Shortage::kProcesses, absl::StatusCode::kResourceExhausted,
-      absl::StrCat("no thread can be started (", std::generic_category().message(error), ")"));
+  pthread_mutex_unlock(&gate);
+  for (const pthread_t thread : threads) pthread_join(thread, nullptr);
+  if (error == 0) return absl::OkStatus();
+  return Lack(Shortage::kProcesses, absl::StatusCode::kResourceExhausted,
+              absl::StrCat("this process can start ", threads.size(), " threads, and needs ",
+                           kThreadsNeeded, " (", std::generic_category().message(error), ")"));
 }
 
 // A socket that closes itself when it is destroyed.

@@ -1,6 +1,7 @@
 #include "common/role/process_limits.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -50,6 +51,26 @@ TEST(ProcessLimitsDeathTest, TooFewDescriptorsAreNamedWithTheCure) {
   EXPECT_EXIT(ExpectShort(16), testing::ExitedWithCode(0),
               "this process may open 16 files and sockets, .* needs 64 more: raise the limit "
               ".`ulimit -n`.");
+}
+
+// Threads whose stacks need half of the memory that a process may map can be started, but only one.
+void ExpectFewThreads() {
+  constexpr rlim_t kBytes = rlim_t{8} << 30;
+  const rlimit memory = {kBytes, kBytes};
+  if (setrlimit(RLIMIT_DATA, &memory) != 0) _exit(2);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kBytes / 2);
+  if (pthread_setattr_default_np(&attributes) != 0) _exit(3);
+  const absl::Status status = CheckProcessLimits(false);
+  fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  _exit(ShortageOf(status) == Shortage::kProcesses ? 0 : 1);
+}
+
+TEST(ProcessLimitsDeathTest, TooFewThreadsAreNamedWithTheCure) {
+  EXPECT_EXIT(ExpectFewThreads(), testing::ExitedWithCode(0),
+              "this process can start 1 threads, and needs 32 .Resource temporarily unavailable.: "
+              "raise the limit .`ulimit -u`");
 }
 
 TEST(ProcessLimitsDeathTest, ALoopbackThatIsDownIsNamedWithTheCure) {

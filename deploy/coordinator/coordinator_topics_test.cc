@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/checkpoint/entries/job_of_run.h"
 #include "common/rpc/header.h"
 #include "deploy/coordinator/coordinator_topics_fixture.h"
 #include "gmock/gmock.h"
@@ -143,6 +144,45 @@ TEST_F(CoordinatorTopicsTest, ALaterGenerationBeginsWithAllPartitions) {
   cluster_.partitions[{"clicks", 3}] = {0, 1, {}};
   BeatFor(kLookUs);
   EXPECT_THAT(DealtTo(0, 3), ElementsAre("3->1")) << "loader 0 has the partitions 0 and 2";
+}
+
+// The generation of a job that was dropped has found a partition. Its offsets stay part of the run,
+// whatever the next job is, and whether or not the log is compacted meanwhile.
+TEST_F(CoordinatorTopicsTest, WhatTheGenerationOfADroppedJobHasFoundStaysReadable) {
+  StartTopics();
+  const uint64_t order = Heartbeat(NN_WORKER, 0)->order_fingerprint();
+  MakeTopicCut(1, {30, 20}, order);
+  ASSERT_TRUE(Commit(CommitOf(1)).ok());
+  RunLogEntry larger;
+  larger.mutable_generation()->set_generation(generation_ + 1);
+  larger.mutable_generation()->set_run_id(kRunId);
+  larger.mutable_generation()->set_began(BEGAN_RESUME);
+  larger.mutable_generation()->set_cut("cut_0001_000001");
+  *larger.mutable_generation()->mutable_job() = job_;
+  larger.mutable_generation()->mutable_job()->mutable_embedding_ps()->set_replicas(3);
+  RunLogEntry found;
+  StreamTopics* const topics = found.mutable_topics()->add_topics();
+  topics->set_stream(TRAIN_STREAM);
+  topics->set_cluster_id(cluster_.cluster_id);
+  TopicPartition* const partition = topics->add_partitions();
+  partition->set_topic("clicks");
+  partition->set_partition(2);
+  partition->set_start(7);
+  RunLogEntry dropped;
+  dropped.mutable_dropped()->set_generation(generation_ + 1);
+  RunLog log = Log();
+  for (const RunLogEntry& entry : {larger, found, dropped}) ASSERT_TRUE(log.Append(entry).ok());
+  cluster_.partitions[{"clicks", 2}] = {5, 90, {}};
+  Begin("there is no card");
+  ASSERT_EQ(JobOfNext(Log().entries())->embedding_ps().replicas(), 2);
+  EXPECT_THAT(StartsOf(Fix(0)), ElementsAre(0, 0, 7));
+  StartTopics();
+  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->order_fingerprint(), order);
+  RunLog long_log = Log();
+  ASSERT_TRUE(long_log.Compact(/*unix_ms=*/1).ok());
+  Begin("a PS died");
+  EXPECT_THAT(StartsOf(Fix(0)), ElementsAre(0, 0, 7));
+  EXPECT_GT(Log().compacted_number(), 0u);
 }
 
 TEST_F(CoordinatorTopicsTest, NewPartitionsThatCannotBeWrittenAreFoundAgain) {

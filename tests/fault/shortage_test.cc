@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "tests/fault/fault_fixture.h"
@@ -26,6 +27,17 @@ constexpr double kSecondsToEnd = 120;
 // of restarts never begins anew.
 const std::vector<std::string> kFewCuts = {"--set", "checkpoint.every_steps=100"};
 
+// A process with this limit cannot start a thread, because each would get a larger stack than there
+// are addresses. pthread_create then returns EAGAIN, as it does where no process or thread is left.
+// A limit on the number of processes would not do, because it does not bind root.
+constexpr rlim_t kStackOfNoThread = rlim_t{1} << 50;
+// Each shard of a table maps 32 MiB for its first row, so with this many shards the two tables of
+// the job map 8 GiB, though they fill only a few MB. Everything else that a process of the run maps
+// is well below the limit.
+const std::vector<std::string> kManyShards = {"--set", "embedding_ps.shards=128"};
+constexpr rlim_t kMemoryOfHalfTheShards = rlim_t{4} << 30;
+constexpr char kStackIsLimited[] = "this machine has a hard limit for the size of stacks";
+
 pid_t ParentOf(pid_t pid) {
   const std::string status = ReadFile("/proc/" + std::to_string(pid) + "/status");
   const std::string name = "\nPPid:";
@@ -41,6 +53,12 @@ class ShortageTest : public FaultFixture {
     all.insert(all.end(), {ProgramPath("deploy/satrap_cli"), "--install_dir=.", "train", job,
                            "--run_dir", RunDir()});
     return all;
+  }
+  // Limits a resource of the processes that the run's launcher starts from now on. False if this
+  // machine does not allow such a limit.
+  bool LimitLaterProcesses(__rlimit_resource resource, rlimit limit) {
+    const pid_t starter = ParentOf(RoleProcess(RunDir(), "embedding_ps", 0));
+    return starter > 0 && prlimit(starter, resource, &limit, nullptr) == 0;
   }
   static size_t CountOf(const std::string& text, const std::string& part) {
     return std::vector<std::string>(absl::StrSplit(text, part)).size() - 1;
@@ -75,10 +93,7 @@ TEST_F(ShortageTest, ALoopbackThatIsDownIsToldBeforeAnythingStarts) {
 TEST_F(ShortageTest, TooFewDescriptorsEndTheRunAtTheSecondTimeWithTheCure) {
   const Command run = StartRun(WriteCountingJob(kRecords), kFewCuts);
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
-  const pid_t starter = ParentOf(RoleProcess(RunDir(), "embedding_ps", 0));
-  ASSERT_GT(starter, 0);
-  const rlimit few = {16, 16};
-  ASSERT_EQ(prlimit(starter, RLIMIT_NOFILE, &few, nullptr), 0);
+  ASSERT_TRUE(LimitLaterProcesses(RLIMIT_NOFILE, {16, 16}));
   Signal("embedding_ps", 0, SIGKILL);
   const CommandEnd end = WaitFor(run, kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 1) << end.err;
@@ -86,6 +101,66 @@ TEST_F(ShortageTest, TooFewDescriptorsEndTheRunAtTheSecondTimeWithTheCure) {
                              HasSubstr("\n  in 5 s generation 2 goes on"),
                              HasSubstr("so no restart cures it: raise the limit (`ulimit -n`)"),
                              Not(HasSubstr("max_restarts"))));
+  EXPECT_TRUE(NobodyIsLeft());
+  ExpectFinished(Resume(), kRecords);
+}
+
+TEST_F(ShortageTest, ThreadsThatCannotBeStartedAreToldBeforeAnythingStarts) {
+  const std::string limit = absl::StrCat("--stack=", kStackOfNoThread, ":");
+  if (WaitFor(StartProgram({"prlimit", limit, "true"})).exit_code != 0) {
+    GTEST_SKIP() << kStackIsLimited;
+  }
+  const CommandEnd end = WaitFor(
+      StartProgram(TrainWith({"prlimit", limit}, WriteCountingJob(kRecords))), kSecondsToEnd);
+  EXPECT_EQ(end.exit_code, 1) << end.err;
+  EXPECT_THAT(
+      end.err,
+      AllOf(HasSubstr("this process can start 0 threads, and needs 32 (Resource temporarily "
+                      "unavailable)"),
+            HasSubstr("raise the limit (`ulimit -u`"), Not(HasSubstr("generation"))));
+  EXPECT_TRUE(NobodyIsLeft());
+}
+
+TEST_F(ShortageTest, ThreadsThatCannotBeStartedEndTheRunAtTheSecondTimeWithTheCure) {
+  rlimit stack;
+  ASSERT_EQ(getrlimit(RLIMIT_STACK, &stack), 0);
+  if (stack.rlim_max < kStackOfNoThread) GTEST_SKIP() << kStackIsLimited;
+  const Command run = StartRun(WriteCountingJob(kRecords), kFewCuts);
+  ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
+  ASSERT_TRUE(LimitLaterProcesses(RLIMIT_STACK, {kStackOfNoThread, stack.rlim_max}));
+  Signal("embedding_ps", 0, SIGKILL);
+  const CommandEnd end = WaitFor(run, kSecondsToEnd);
+  EXPECT_EQ(end.exit_code, 1) << end.err;
+  EXPECT_THAT(
+      end.err,
+      AllOf(HasSubstr("this process can start 0 threads, and needs 32 (Resource temporarily "
+                      "unavailable)"),
+            HasSubstr("\n  in 5 s generation 2 goes on"),
+            HasSubstr("so no restart cures it: raise the limit (`ulimit -u`, the "
+                      "container's pids), or lower `threads` and `replicas`"),
+            Not(HasSubstr("max_restarts"))));
+  EXPECT_EQ(Generations(), 1) << "not even the coordinator could start";
+  EXPECT_TRUE(NobodyIsLeft());
+  ExpectFinished(Resume(), kRecords);
+}
+
+TEST_F(ShortageTest, TooLittleMemoryForATableEndsTheRunAtTheSecondTimeWithTheCure) {
+  std::vector<std::string> sets = kFewCuts;
+  sets.insert(sets.end(), kManyShards.begin(), kManyShards.end());
+  const Command run = StartRun(WriteCountingJob(kRecords), sets);
+  ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
+  ASSERT_TRUE(LimitLaterProcesses(RLIMIT_DATA, {kMemoryOfHalfTheShards, kMemoryOfHalfTheShards}));
+  Signal("embedding_ps", 0, SIGKILL);
+  const CommandEnd end = WaitFor(run, kSecondsToEnd);
+  EXPECT_EQ(end.exit_code, 1) << end.err;
+  EXPECT_THAT(end.err,
+              AllOf(HasSubstr(", while it loads the rows of the cut: no memory for "),
+                    HasSubstr(" more bytes of a table: Cannot allocate memory"),
+                    HasSubstr("\n  in 5 s generation 3 goes on"),
+                    HasSubstr("so no restart cures it: give it more memory, or use fewer or "
+                              "shorter rows, smaller batches or more machines"),
+                    Not(HasSubstr("max_restarts"))));
+  EXPECT_EQ(Generations(), 3);
   EXPECT_TRUE(NobodyIsLeft());
   ExpectFinished(Resume(), kRecords);
 }

@@ -2,6 +2,11 @@
 // it is asked for. Where it has no fast implementation, it uses a reference implementation ("ref"),
 // whose loops take a thousand times as long, and only the implementation's name shows that.
 //
+// Only products of BF16 are primitives, which have such a name. Products of F32 (cpu_matrix.h) are
+// calls of dnnl_sgemm, which is a function, so there is no primitive to ask. Nor is that needed:
+// dnnl_sgemm chooses by the CPU alone, whatever the shape and the strides. It runs code that is
+// generated for the CPU, and its reference only on a CPU without SSE4.1.
+//
 // Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_ONEDNN_CHOICE_H_
