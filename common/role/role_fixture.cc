@@ -35,7 +35,7 @@ std::string EndingPathOfTest() {
          ".ending";
 }
 
-void RunCase(const Body& body, const Prepare& prepare) {
+void RunCase(const Body& body, const Prepare& prepare, const std::vector<std::string>& flags) {
   std::string dir = ::testing::TempDir() + "role_runtime_test.XXXXXX";
   if (mkdtemp(dir.data()) == nullptr) abort();
   // The path is relative, because that of a socket must not exceed 107 bytes, and the folder's may.
@@ -59,6 +59,7 @@ void RunCase(const Body& body, const Prepare& prepare) {
   if (!server.ok()) abort();
   std::vector<std::string> args = {"nn_worker", "--coordinator=" + address, "--advertise=127.0.0.1",
                                    "--ending=" + EndingPathOfTest()};
+  args.insert(args.end(), flags.begin(), flags.end());
   std::vector<char*> argv;
   for (std::string& arg : args) argv.push_back(arg.data());
   const int code = RunRole(NN_WORKER, static_cast<int>(argv.size()), argv.data(),

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "common/role/ending.h"
 #include "common/role/fake_coordinator.h"
@@ -22,8 +23,9 @@ using Prepare = std::function<void(FakeCoordinator&)>;
 std::string EndingPathOfTest();
 
 // Runs a coordinator, which `prepare` may change first, and a role with `body`, in the process of
-// the test case. Exits with the role's code.
-[[noreturn]] void RunCase(const Body& body, const Prepare& prepare = nullptr);
+// the test case. `flags` are more flags of the role. Exits with the role's code.
+[[noreturn]] void RunCase(const Body& body, const Prepare& prepare = nullptr,
+                          const std::vector<std::string>& flags = {});
 
 // The end of a body: finishes with an empty result and waits until the coordinator knows.
 absl::Status FinishRole(RoleRuntime& runtime);

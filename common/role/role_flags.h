@@ -28,6 +28,7 @@ struct RoleFlags {
   // host name or IP address that collectives bind to.
   std::string advertise;
   std::string ending;  // the file in which this process leaves its Ending (ending.h); empty: none
+  int alive = -1;      // the pipe into which it gives signs of life (life_sign.h); -1: none
   std::vector<Flag> Table();
 };
 
@@ -50,6 +51,7 @@ struct CoordinatorFlags {
   Ending ended;
   std::string cause;
   std::string ending;  // as in RoleFlags
+  int alive = -1;      // as in RoleFlags
   int role_index = 0;  // not used: there is one coordinator
   std::vector<Flag> Table();
 };

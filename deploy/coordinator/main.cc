@@ -44,6 +44,7 @@
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
 #include "common/role/kill_points.h"
+#include "common/life/life_sign.h"
 #include "common/role/process_end.h"
 #include "common/role/process_limits.h"
 #include "common/role/random_id.h"
@@ -125,7 +126,7 @@ void AskToStop(CoordinatorEngine* engine, const Logger& logger) {
 
 // Serves until the generation is over and everybody knows it, or a signal ends it. Returns the last
 // state.
-RunState ServeGeneration(CoordinatorEngine* engine, const Logger& logger) {
+RunState ServeGeneration(CoordinatorEngine* engine, const LifeSign& life, const Logger& logger) {
   const sigset_t signals = StopSignals();
   bool asked_to_stop = false;
   RunState state = STARTING;
@@ -133,7 +134,9 @@ RunState ServeGeneration(CoordinatorEngine* engine, const Logger& logger) {
   int64_t known_ms = 0;
   while (true) {
     const int signal = NextSignal(signals);
+    // After a call of the engine: if that hangs, the process is of no use.
     const StatusAnswer status = engine->Status();
+    life.Give();
     if (status.state() != state) {
       logger.Info("the run has changed its state",
                   {{"state", RunState_Name(status.state())}, {"reason", status.ending().text()}});
@@ -211,7 +214,12 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
   ASSIGN_OR_RETURN(const Logger logger, Logger::Create("coordinator/0", LogLevel::kInfo, ""));
   CoordinatorOptions options;
   options.writer = RandomId();
-  absl::StatusOr<ClaimedGeneration> claimed = Claim(flags, options.writer);
+  const LifeSign life(flags.alive);
+  absl::StatusOr<ClaimedGeneration> claimed = [&] {
+    // Reading a log and its cuts may take long.
+    const LifeSignThread meanwhile(&life);
+    return Claim(flags, options.writer);
+  }();
   if (absl::IsAlreadyExists(claimed.status()) || absl::IsAborted(claimed.status())) {
     const std::string text = absl::StrCat("another coordinator has claimed the generation: ",
                                           claimed.status().message());
@@ -247,7 +255,7 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
                    rpc::GrpcServer::Start(flags.listen, rpc::EndpointOptions(),
                                           {rpc::GrpcServer::Service{kMethods, &engine}}));
   logger.Info("waiting for members", {{"address", server->address()}});
-  const RunState state = ServeGeneration(&engine, logger);
+  const RunState state = ServeGeneration(&engine, life, logger);
   const Exit exit = ExitOf(state, engine);
   const bool disk_is_idle = WaitForFileWork(engine, logger);
   if (!disk_is_idle) {

@@ -4,7 +4,8 @@
 // It is process 1 of its container, so it also reaps processes whose parents are gone. SIGTERM and
 // SIGINT go to the role, which serves until it may end; then the supervisor ends, too, with 128 and
 // the number of the signal. If it is killed, so is the role. A role that cannot be started is tried
-// again like one that has ended.
+// again like one that has ended. One that shows no life any more (life_watch.h) is killed. That a
+// role was killed because its container's memory was used up, is told (memory_kills.h).
 
 #ifndef SATRAP_DEPLOY_POD_SUPERVISOR_H_
 #define SATRAP_DEPLOY_POD_SUPERVISOR_H_
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "deploy/pod/life_watch.h"
 #include "deploy/pod/restart_rule.h"
 #include "deploy/pod/role_log.h"
 #include "proto/control.pb.h"
@@ -28,6 +30,10 @@ struct SupervisorOptions {
   // The coordinator's alone.
   std::string run_dir;
   int max_restarts = 0;
+
+  LifeLimits life;
+  std::string proc_folder = "/proc/self";  // where the container's cgroup is looked up
+  int64_t least_pause_ms = 0;  // before each start but the first, whatever the rule says
 };
 
 // Supervises until a signal asks for the end; returns the exit code. `log` is not owned. Blocks

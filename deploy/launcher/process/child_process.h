@@ -27,8 +27,11 @@ class ChildProcess {
   // started. REQUIRES: the main thread; no gRPC has been used in this process yet
   static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& args,
                                             const std::string& log_path);
-  // The same; stdout and stderr go to the descriptor `output`, which stays the caller's.
-  static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& args, int output);
+  // The same; stdout and stderr go to the descriptor `output`, which stays the caller's. The child
+  // has the descriptor `inherited`, too, under the same number, even if it is closed on exec
+  // otherwise; -1: none.
+  static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& args, int output,
+                                            int inherited = -1);
 
   pid_t pid() const { return pid_; }
   // True once the process has ended; wait_status() then says how. Never blocks.
